@@ -115,9 +115,10 @@ void* CachingAllocator::AllocateBlock(int64_t size, uint64_t stream) {
   MICA_CHECK_VALUE(size >= 0, "The size (", size, ") of a request for memory is negative.");
   if (size > kMaxRequest) ThrowOutOfMemory(size);
   const int64_t rounded = RoundedSize(size);
+  const Owner owner{is_cpu() ? 0 : raw_->CurrentPool(device_.index), stream};
   Lock lock(mutex_);
-  if (!pending_.empty()) TakeDonePending(lock);
-  void* data = TakeIdle(rounded, stream);
+  if (!pending_.empty() && recordings_ == 0) TakeDonePending(lock);
+  void* data = TakeIdle(rounded, owner);
   int64_t capacity = rounded;
   if (data) {
     capacity = blocks_[data].capacity;
@@ -128,7 +129,7 @@ void* CachingAllocator::AllocateBlock(int64_t size, uint64_t stream) {
       lock.unlock();
       ThrowOutOfMemory(size);
     }
-    blocks_[data] = {rounded, stream, {}};
+    blocks_[data] = {rounded, owner, {}};
   }
   ++stats_.allocations;
   stats_.bytes_in_use += capacity;
@@ -152,7 +153,15 @@ void CachingAllocator::FreeBlock(void* data) {
     MakeIdle(data, leaving);
     return Return(leaving, lock);
   }
-  const std::vector<uint64_t> streams = std::exchange(block.used_on, {});
+  if (recordings_ == 0)
+    WaitForUsers(lock, data);
+  else
+    freed_in_recording_.push_back(data);
+}
+
+// Has a freed block wait for what other streams do with it.
+void CachingAllocator::WaitForUsers(Lock& lock, void* data) {
+  const std::vector<uint64_t> streams = std::exchange(blocks_.find(data)->second.used_on, {});
   Pending pending{data, {}};
   {
     const Unlocked unlocked(this, lock);
@@ -161,19 +170,50 @@ void CachingAllocator::FreeBlock(void* data) {
   pending_.push_back(std::move(pending));
 }
 
+void CachingAllocator::BeginRecording() {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  ++recordings_;
+}
+
+void CachingAllocator::EndRecording() {
+  Lock lock(mutex_);
+  if (--recordings_ > 0) return;
+  for (void* data : std::exchange(freed_in_recording_, {})) WaitForUsers(lock, data);
+}
+
+void CachingAllocator::EndPool(uint64_t pool) {
+  Lock lock(mutex_);
+  std::vector<Owner> owners;
+  for (const auto& [owner, blocks] : idle_)
+    if (owner.pool == pool) owners.push_back(owner);
+  for (auto& [data, block] : blocks_)
+    if (block.owner.pool == pool) block.owner.pool = 0;
+  for (const Owner& owner : owners) {
+    for (const auto& [capacity, data] : idle_[owner]) idle_bytes_ += capacity;
+    MergeIdle(owner, {0, owner.stream});
+  }
+  if (idle_bytes_ > cache_limit_) EmptyCache(lock);
+}
+
+void CachingAllocator::MergeIdle(const Owner& from, const Owner& to) {
+  IdleBlocks blocks = std::move(idle_[from]);
+  idle_.erase(from);
+  idle_[to].merge(blocks);
+}
+
 // Keeps a freed block for the next request, or adds it to those that leave.
 void CachingAllocator::MakeIdle(void* data, std::vector<Leaving>& leaving) {
   const auto found = blocks_.find(data);
-  const auto [capacity, stream] = std::pair(found->second.capacity, found->second.stream);
-  if (idle_bytes_ + capacity > cache_limit_) {
+  const auto [capacity, owner] = std::pair(found->second.capacity, found->second.owner);
+  if (idle_bytes_ + capacity > cache_limit_ && owner.pool == 0 && recordings_ == 0) {
     blocks_.erase(found);
-    leaving.push_back({data, capacity, stream});
+    leaving.push_back({data, capacity, owner.stream});
     return;
   }
   // Before others of its size: the block freed last is the one still in cache.
-  IdleBlocks& idle = idle_[stream];
+  IdleBlocks& idle = idle_[owner];
   idle.emplace_hint(idle.lower_bound(capacity), capacity, data);
-  idle_bytes_ += capacity;
+  if (owner.pool == 0) idle_bytes_ += capacity;
   MICA_POISON_BLOCK(data, is_cpu() ? capacity : 0);
 }
 
@@ -181,7 +221,7 @@ void CachingAllocator::RecordStream(void* data, uint64_t stream) {
   if (is_cpu()) return;
   std::lock_guard<std::mutex> lock(mutex_);
   const auto found = blocks_.find(data);
-  if (found == blocks_.end() || found->second.stream == stream) return;
+  if (found == blocks_.end() || found->second.owner.stream == stream) return;
   std::vector<uint64_t>& used_on = found->second.used_on;
   if (std::find(used_on.begin(), used_on.end(), stream) == used_on.end()) used_on.push_back(stream);
 }
@@ -191,14 +231,13 @@ void CachingAllocator::EndStream(uint64_t stream) {
   Lock lock(mutex_);
   WaitForOthers(lock);  // who may be about to use it
   for (auto& [data, block] : blocks_) {
-    if (block.stream == stream) block.stream = 0;
+    if (block.owner.stream == stream) block.owner.stream = 0;
     std::erase(block.used_on, stream);
   }
-  const auto found = idle_.find(stream);
-  if (found == idle_.end()) return;
-  IdleBlocks blocks = std::move(found->second);
-  idle_.erase(found);
-  idle_[0].merge(blocks);
+  std::vector<Owner> owners;
+  for (const auto& [owner, blocks] : idle_)
+    if (owner.stream == stream) owners.push_back(owner);
+  for (const Owner& owner : owners) MergeIdle(owner, {owner.pool, 0});
 }
 
 void CachingAllocator::Copy(void* to, void* from, int64_t size) {
@@ -235,16 +274,16 @@ void CachingAllocator::FinishPending(Lock& lock) {
   Return(leaving, lock);
 }
 
-// The smallest idle block of `stream` of `size` to 1.25 * `size` bytes, or NULL.
+// The owner's smallest idle block of `size` to 1.25 * `size` bytes, or NULL.
 // It stays in `blocks_`.
-void* CachingAllocator::TakeIdle(int64_t size, uint64_t stream) {
-  const auto of_stream = idle_.find(stream);
-  if (of_stream == idle_.end()) return nullptr;
-  const auto found = of_stream->second.lower_bound(size);
-  if (found == of_stream->second.end() || found->first > size + size / 4) return nullptr;
+void* CachingAllocator::TakeIdle(int64_t size, const Owner& owner) {
+  const auto of_owner = idle_.find(owner);
+  if (of_owner == idle_.end()) return nullptr;
+  const auto found = of_owner->second.lower_bound(size);
+  if (found == of_owner->second.end() || found->first > size + size / 4) return nullptr;
   void* data = found->second;
-  idle_bytes_ -= found->first;
-  of_stream->second.erase(found);
+  if (owner.pool == 0) idle_bytes_ -= found->first;
+  of_owner->second.erase(found);
   return data;
 }
 
@@ -295,15 +334,18 @@ void CachingAllocator::Return(const std::vector<Leaving>& leaving, Lock& lock) {
 }
 
 void CachingAllocator::EmptyCache(Lock& lock) {
+  if (recordings_ > 0) return;
   FinishPending(lock);
   std::vector<Leaving> leaving;
-  for (const auto& [stream, blocks] : idle_) {
+  std::erase_if(idle_, [&](const auto& entry) {
+    const auto& [owner, blocks] = entry;
+    if (owner.pool != 0) return false;
     for (const auto& [capacity, data] : blocks) {
       blocks_.erase(data);
-      leaving.push_back({data, capacity, stream});
+      leaving.push_back({data, capacity, owner.stream});
     }
-  }
-  idle_.clear();
+    return true;
+  });
   idle_bytes_ = 0;
   Return(leaving, lock);
 }

@@ -12,10 +12,17 @@
 // waits for requests on that stream alone, whose order makes the reuse safe. One
 // that another stream used too (RecordStream) waits for events of those first.
 //
+// Work that is recorded and run again (dispatcher/devices/graphs.h) writes where it wrote when
+// it was recorded. So its blocks belong to a pool: freed, they wait for requests of that pool
+// alone, and go to everybody, or back to the device, once the pool has ended. While anything
+// is recorded the device is asked nothing that could end the recording: no event of a freed
+// block is looked at, and nothing goes back to the raw memory.
+//
 // Blocks are 64-byte aligned on the CPU; those from 1 MiB up are 2 MiB-aligned
 // mappings advised to huge pages. All functions may be called from any thread.
 #pragma once
 
+#include <compare>
 #include <condition_variable>
 #include <cstdint>
 #include <map>
@@ -38,6 +45,8 @@ class RawMemory {
   // Streams; the defaults are those of a device that has none. An event that was
   // recorded is either found done or waited for, and gone after that.
   virtual uint64_t CurrentStream(int) { return 0; }
+  // The pool that this thread's blocks belong to; 0 is everybody's.
+  virtual uint64_t CurrentPool(int) { return 0; }
   virtual uint64_t RecordEvent(int, uint64_t) { return 0; }
   virtual bool TakeIfDone(int, uint64_t) { return true; }
   virtual void WaitAndTake(int, uint64_t) {}
@@ -76,10 +85,16 @@ class CachingAllocator {
   void EndStream(uint64_t stream);
   // `size` bytes from one block to another, in the order of the current stream.
   void Copy(void* to, void* from, int64_t size);
+  // Around the recording of work; from several threads at once, each counts.
+  void BeginRecording();
+  void EndRecording();
+  // Nothing recorded uses the pool any more, and what did is done: its blocks are everybody's.
+  void EndPool(uint64_t pool);
 
   AllocatorStats stats() const;
   void ResetPeak();
-  // Returns all idle blocks of more than 32 KiB to the raw memory.
+  // Returns all idle blocks of more than 32 KiB to the raw memory, but those of pools; nothing while
+  // work is recorded.
   void EmptyCache();
   // The most bytes to reserve; a request beyond it empties the cache, tries
   // again and then throws. 0: no limit. On the CPU the default is the memory of
@@ -105,9 +120,14 @@ class CachingAllocator {
   friend void LockAllocators();
   friend void UnlockAllocators();
   friend void UnlockAllocatorsOfChild();
+  // Whom an idle block may be given to.
+  struct Owner {
+    uint64_t pool, stream;
+    auto operator<=>(const Owner&) const = default;
+  };
   struct Block {
     int64_t capacity;
-    uint64_t stream;
+    Owner owner;
     std::vector<uint64_t> used_on;  // other streams
   };
   // A freed block that other streams may still use.
@@ -132,7 +152,9 @@ class CachingAllocator {
   void MakeIdle(void* data, std::vector<Leaving>& leaving);
   void TakeDonePending(Lock& lock);
   void FinishPending(Lock& lock);
-  void* TakeIdle(int64_t size, uint64_t stream);
+  void* TakeIdle(int64_t size, const Owner& owner);
+  void MergeIdle(const Owner& from, const Owner& to);
+  void WaitForUsers(Lock& lock, void* data);
   void* RawAllocate(int64_t size, Lock& lock);
   void* RawTry(int64_t size, Lock& lock);
   void Return(const std::vector<Leaving>& leaving, Lock& lock);
@@ -143,13 +165,15 @@ class CachingAllocator {
   const Device device_;
   RawMemory* const raw_;
   mutable std::mutex mutex_;
-  std::unordered_map<uint64_t, IdleBlocks> idle_;  // by stream
-  std::unordered_map<void*, Block> blocks_;        // all of them, idle ones too
+  std::map<Owner, IdleBlocks> idle_;
+  std::unordered_map<void*, Block> blocks_;  // all of them, idle ones too
   std::vector<Pending> pending_;
+  std::vector<void*> freed_in_recording_;  // that other streams used: asked for events at its end
+  int recordings_ = 0;
   int away_ = 0;  // threads that call the raw memory, with blocks that are counted nowhere or twice meanwhile
   std::condition_variable back_;
-  AllocatorStats stats_;  // without the small pool
-  int64_t idle_bytes_ = 0;
+  AllocatorStats stats_;    // without the small pool
+  int64_t idle_bytes_ = 0;  // without pools
   int64_t limit_ = 0;
   int64_t cache_limit_ = INT64_MAX;
 };

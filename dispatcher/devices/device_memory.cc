@@ -10,6 +10,8 @@
 
 #include "absl/cleanup/cleanup.h"
 #include "dispatcher/devices/devices.h"
+#include "dispatcher/devices/graphs.h"
+#include "dispatcher/devices/pinned_memory.h"
 #include "dispatcher/devices/streams.h"
 #include "dispatcher/plugins/status.h"
 #include "tensor/allocator.h"
@@ -59,6 +61,7 @@ class PluginMemory : public RawMemory {
     if (giver) DropStatus(giver->free(giver->context, index, data, size));
   }
   uint64_t CurrentStream(int index) override { return mica::CurrentStream(At(index)); }
+  uint64_t CurrentPool(int index) override { return mica::CurrentPool(At(index)); }
   // These run while memory is freed: an error there means that there is nothing
   // left to wait for, and is told to whoever waits next.
   uint64_t RecordEvent(int index, uint64_t stream) override {
@@ -146,6 +149,9 @@ Copies& CopiesUnderWay() {
 }  // namespace
 
 void CopyBytes(void* to, Device to_device, const void* from, Device from_device, int64_t size) {
+  if (to_device.is_cpu() || from_device.is_cpu())
+    RefuseWhileRecording(to_device.is_cpu() ? from_device : to_device,
+                         "A copy between the host and a device that is waited for");
   Queue(to, to_device, from, from_device, size);
   if (to_device.is_cpu() || from_device.is_cpu()) {
     const Device runs = to_device.is_cpu() ? from_device : to_device;
@@ -155,7 +161,15 @@ void CopyBytes(void* to, Device to_device, const void* from, Device from_device,
 
 void CopyBytesLater(const Tensor& to, const Tensor& from) {
   const Device runs = to.device().is_cpu() ? from.device() : to.device();
+  DeviceGraph* const graph = RecordingOn(runs);
+  if (graph && !IsPinned(to.device().is_cpu() ? to : from))
+    RefuseWhileRecording(runs, "A copy from or to memory of the host that is not pinned");
   Queue(to.data(), to.device(), from.data(), from.device(), to.numel() * to.itemsize());
+  if (graph) {  // each replay copies again
+    graph->Keep(to);
+    graph->Keep(from);
+    return;
+  }
   auto done = std::make_unique<Event>();
   done->Record({runs, CurrentStream(runs)});
   {
@@ -181,6 +195,7 @@ bool IsDone(Event& event) {
 }  // namespace
 
 void ReleaseDoneCopies() {
+  if (Recording()) return;
   Copies& copies = CopiesUnderWay();
   std::vector<UnderWay> asked, done;  // freed without the lock
   {

@@ -7,6 +7,7 @@
 
 #include "dispatcher/devices/device_memory.h"
 #include "dispatcher/devices/devices.h"
+#include "dispatcher/devices/graphs.h"
 #include "dispatcher/plugins/status.h"
 #include "tensor/allocator.h"
 #include "tensor/error.h"
@@ -153,6 +154,7 @@ uint64_t ExchangeStream(Device device, uint64_t stream) {
 
 void SynchronizeStream(const StreamRef& stream) {
   if (stream.device.backend < 2) return;
+  RefuseWhileRecording(stream.device, "Waiting for a stream");
   const MicaDeviceTable& table = DeviceTableOf(stream.device);
   ThrowIfError(table.stream_sync(table.context, stream.device.index, stream.handle));
   RaiseLate(stream.device.backend);
@@ -161,6 +163,7 @@ void SynchronizeStream(const StreamRef& stream) {
 
 bool QueryStream(const StreamRef& stream) {
   if (stream.device.backend < 2) return true;
+  RefuseWhileRecording(stream.device, "Asking whether a stream has work left");
   const MicaDeviceTable& table = DeviceTableOf(stream.device);
   if (table.stream_query) {
     int32_t done = 0;
@@ -174,6 +177,7 @@ bool QueryStream(const StreamRef& stream) {
 
 void SynchronizeDevice(Device device) {
   if (device.backend < 2) return;
+  RefuseWhileRecording(device, "Waiting for all work");
   const MicaDeviceTable& table = DeviceTableOf(device);
   if (table.device_sync) {
     ThrowIfError(table.device_sync(table.context, device.index));
@@ -230,15 +234,22 @@ void Event::Wait(const StreamRef& stream) {
 
 void Event::Synchronize() {
   if (!recorded_ || device_.backend < 2) return;
+  RefuseWhileRecording(device_, "Waiting for an event");
   static_cast<void>(DeviceTableOf(device_));  // that it lives
   ThrowIfError(giver_->event_sync(giver_->context, device_.index, handle_));
   RaiseLate(device_.backend);
   ReleaseDoneCopies();
 }
 
+void Event::Finish() noexcept {
+  if (giver_ && LiveDeviceTable(device_.backend))
+    KeepLate(device_.backend, giver_->event_sync(giver_->context, device_.index, handle_));
+}
+
 bool Event::Query() {
   if (!recorded_ || device_.backend < 2) return true;
   static_cast<void>(DeviceTableOf(device_));
+  RefuseWhileRecording(device_, "Asking whether an event has passed");
   if (!giver_->event_query) {
     Synchronize();
     return true;

@@ -85,7 +85,9 @@ class Event {
   void Record(const StreamRef& stream);  // kRuntime Error on another device than before
   void Wait(const StreamRef& stream);    // the stream's later work comes after the event
   void Synchronize();                    // this thread waits
-  bool Query();                          // true, too, when never recorded
+  // Waits, too, and keeps what the device says for who next waits for it.
+  void Finish() noexcept;
+  bool Query();  // true, too, when never recorded
   double ElapsedMilliseconds(Event& end);
   bool recorded() const { return recorded_; }
   Device device() const { return device_; }

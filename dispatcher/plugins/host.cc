@@ -16,6 +16,7 @@
 #include "dispatcher/calls/boxed_results.h"
 #include "dispatcher/calls/kernel_call.h"
 #include "dispatcher/devices/devices.h"
+#include "dispatcher/devices/graphs.h"
 #include "dispatcher/devices/streams.h"
 #include "dispatcher/layers/layers_extension.h"
 #include "dispatcher/plugins/status.h"
@@ -123,8 +124,24 @@ int32_t HostNumThreads() { return NumThreads(); }
 Generator& GeneratorOrDefault(MicaGenerator* g, MicaDevice device) {
   return g ? *Generator::FromAbi(g) : DefaultGenerator(Device::FromAbi(device));
 }
+// Numbers that the host makes, or whose place it knows, would be the same at each replay.
+void RefuseRecorded(Device device, const char* function) {
+  MICA_CHECK_IMPLEMENTED(
+      !RecordingOn(device), "The plugin of the device (", device.ToString(), ") draws random numbers with `",
+      function,
+      "` of the host, which cannot be recorded into a graph; its kernels must take them with "
+      "`random_words`. Draw them before the recording.");
+}
+PhiloxGenerator& PhiloxOf(Generator& generator) {
+  auto* philox = dynamic_cast<PhiloxGenerator*>(&generator);
+  MICA_CHECK_TYPE(philox, "The generator (", generator.algorithm(), " on ", generator.device().ToString(),
+                  ") is no philox4x32-10, so that no part of its stream can be set aside; take its words "
+                  "with random_u32.");
+  return *philox;
+}
 MicaStatus RandomU32(MicaGenerator* g, MicaDevice device, uint32_t* out, int64_t count) {
   return CatchAll([&] {
+    RefuseRecorded(Device::FromAbi(device), "random_u32");
     Generator& generator = GeneratorOrDefault(g, device);
     std::lock_guard lock(generator.mutex());
     generator.Fill32(out, count);
@@ -132,6 +149,7 @@ MicaStatus RandomU32(MicaGenerator* g, MicaDevice device, uint32_t* out, int64_t
 }
 MicaStatus RandomU64(MicaGenerator* g, MicaDevice device, uint64_t* out, int64_t count) {
   return CatchAll([&] {
+    RefuseRecorded(Device::FromAbi(device), "random_u64");
     Generator& generator = GeneratorOrDefault(g, device);
     std::lock_guard lock(generator.mutex());
     generator.Fill64(out, count);
@@ -140,13 +158,27 @@ MicaStatus RandomU64(MicaGenerator* g, MicaDevice device, uint64_t* out, int64_t
 MicaStatus RandomPhilox(MicaGenerator* g, MicaDevice device, int64_t count, uint64_t* seed,
                         uint64_t* offset) {
   return CatchAll([&] {
-    Generator& generator = GeneratorOrDefault(g, device);
-    auto* philox = dynamic_cast<PhiloxGenerator*>(&generator);
-    MICA_CHECK_TYPE(philox, "The generator (", generator.algorithm(), " on ", generator.device().ToString(),
-                    ") is no philox4x32-10, so that no part of its stream can be set aside; take its words "
-                    "with random_u32.");
-    std::lock_guard lock(generator.mutex());
-    std::tie(*seed, *offset) = philox->SetAside(count);
+    RefuseRecorded(Device::FromAbi(device), "random_philox");
+    PhiloxGenerator& philox = PhiloxOf(GeneratorOrDefault(g, device));
+    std::lock_guard lock(philox.mutex());
+    std::tie(*seed, *offset) = philox.SetAside(count);
+  });
+}
+MicaStatus RandomWords(MicaGenerator* g, MicaDevice device, int64_t count, MicaRandomWords* out) {
+  return CatchAll([&] {
+    PhiloxGenerator& philox = PhiloxOf(GeneratorOrDefault(g, device));
+    out->recorded = nullptr;
+    if (DeviceGraph* graph = RecordingOn(Device::FromAbi(device))) {
+      MICA_CHECK_VALUE(count >= 0, "The number of words (", count, ") to set aside is negative.");
+      RecordedWords& words = graph->WordsOf(philox);
+      out->seed = 0;
+      out->offset = static_cast<uint64_t>(words.count);
+      out->recorded = static_cast<const uint64_t*>(words.place.data());
+      words.count += count;
+      return;
+    }
+    std::lock_guard lock(philox.mutex());
+    std::tie(out->seed, out->offset) = philox.SetAside(count);
   });
 }
 MicaStatus OpFind(MicaStr name, void** handle) {
@@ -263,7 +295,8 @@ const MicaHost* HostTable() {
                                  &Warn,
                                  &HostBackendIndex,
                                  &HostBackendName,
-                                 &FindExtension};
+                                 &FindExtension,
+                                 &RandomWords};
   return &table;
 }
 

@@ -12,6 +12,7 @@
 #include "dispatcher/calls/structured.h"
 #include "dispatcher/calls/thread_state.h"
 #include "dispatcher/devices/device_copy.h"
+#include "dispatcher/devices/graphs.h"
 #include "dispatcher/plugins/host.h"
 #include "dispatcher/tables/keys.h"
 #include "tensor/generator.h"
@@ -153,6 +154,11 @@ void RunOnCpu(const BoxedKernel&, const Operator& op, KeySet keys, const MicaVal
               MicaValue* results) {
   const Device place = PlaceOfCall(keys, args, n);
   CheckOnePlace(op, args, n, place);
+  if (Recording())
+    RefuseWhileRecording(place,
+                         absl::StrCat("The operator (", op.spec().name,
+                                      "), which has no kernel for this call there and runs on the CPU,")
+                             .c_str());
   Note(op, args, n, place);
   HostArguments host(op, args, n, place);
   const size_t num_results = op.schema().returns.size();

@@ -24,6 +24,8 @@ using CUmodule = struct CUmod_st*;
 using CUfunction = struct CUfunc_st*;
 using CUstream = struct CUstream_st*;
 using CUevent = struct CUevent_st*;
+using CUgraph = struct CUgraph_st*;
+using CUgraphExec = struct CUgraphExec_st*;
 
 enum : CUresult {
   CUDA_SUCCESS = 0,
@@ -53,52 +55,66 @@ enum CUmemorytype : unsigned int { CU_MEMORYTYPE_HOST = 1 };
 enum CUjit_option : int { CU_JIT_ERROR_LOG_BUFFER = 5, CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES = 6 };
 enum CUstream_flags : unsigned int { CU_STREAM_NON_BLOCKING = 1 };
 enum CUevent_flags : unsigned int { CU_EVENT_DEFAULT = 0 };
+enum CUstreamCaptureMode : unsigned int {
+  CU_STREAM_CAPTURE_MODE_GLOBAL = 0,
+  CU_STREAM_CAPTURE_MODE_THREAD_LOCAL = 1,
+  CU_STREAM_CAPTURE_MODE_RELAXED = 2,
+};
+enum CUstreamCaptureStatus : unsigned int { CU_STREAM_CAPTURE_STATUS_NONE = 0 };
 constexpr unsigned int kHostAllocPortable = 1;  // CU_MEMHOSTALLOC_PORTABLE
 
-#define MICA_CUDA_DRIVER_FUNCTIONS(X)                                                                   \
-  X(CUresult, cuInit, (unsigned int flags))                                                             \
-  X(CUresult, cuDriverGetVersion, (int* version))                                                       \
-  X(CUresult, cuGetErrorName, (CUresult error, const char** name))                                      \
-  X(CUresult, cuGetErrorString, (CUresult error, const char** text))                                    \
-  X(CUresult, cuDeviceGetCount, (int* count))                                                           \
-  X(CUresult, cuDeviceGet, (CUdevice * device, int ordinal))                                            \
-  X(CUresult, cuDeviceGetName, (char* name, int length, CUdevice device))                               \
-  X(CUresult, cuDeviceTotalMem_v2, (size_t * bytes, CUdevice device))                                   \
-  X(CUresult, cuDeviceGetAttribute, (int* value, CUdevice_attribute attribute, CUdevice device))        \
-  X(CUresult, cuDevicePrimaryCtxRetain, (CUcontext * context, CUdevice device))                         \
-  X(CUresult, cuCtxGetCurrent, (CUcontext * context))                                                   \
-  X(CUresult, cuCtxSetCurrent, (CUcontext context))                                                     \
-  X(CUresult, cuCtxSynchronize, ())                                                                     \
-  X(CUresult, cuMemGetInfo_v2, (size_t * free, size_t * total))                                         \
-  X(CUresult, cuMemAlloc_v2, (CUdeviceptr * data, size_t bytes))                                        \
-  X(CUresult, cuMemFree_v2, (CUdeviceptr data))                                                         \
-  X(CUresult, cuMemHostAlloc, (void** data, size_t bytes, unsigned int flags))                          \
-  X(CUresult, cuMemFreeHost, (void* data))                                                              \
-  X(CUresult, cuPointerGetAttribute, (void* value, CUpointer_attribute attribute, CUdeviceptr data))    \
-  X(CUresult, cuMemcpyHtoDAsync_v2, (CUdeviceptr to, const void* from, size_t bytes, CUstream stream))  \
-  X(CUresult, cuMemcpyDtoHAsync_v2, (void* to, CUdeviceptr from, size_t bytes, CUstream stream))        \
-  X(CUresult, cuMemcpyDtoDAsync_v2, (CUdeviceptr to, CUdeviceptr from, size_t bytes, CUstream stream))  \
-  X(CUresult, cuMemcpyPeerAsync,                                                                        \
-    (CUdeviceptr to, CUcontext to_context, CUdeviceptr from, CUcontext from_context, size_t bytes,      \
-     CUstream stream))                                                                                  \
-  X(CUresult, cuMemsetD8Async, (CUdeviceptr data, unsigned char byte, size_t count, CUstream stream))   \
-  X(CUresult, cuStreamCreateWithPriority, (CUstream * stream, unsigned int flags, int priority))        \
-  X(CUresult, cuStreamDestroy_v2, (CUstream stream))                                                    \
-  X(CUresult, cuStreamSynchronize, (CUstream stream))                                                   \
-  X(CUresult, cuStreamQuery, (CUstream stream))                                                         \
-  X(CUresult, cuStreamWaitEvent, (CUstream stream, CUevent event, unsigned int flags))                  \
-  X(CUresult, cuEventCreate, (CUevent * event, unsigned int flags))                                     \
-  X(CUresult, cuEventDestroy_v2, (CUevent event))                                                       \
-  X(CUresult, cuEventRecord, (CUevent event, CUstream stream))                                          \
-  X(CUresult, cuEventSynchronize, (CUevent event))                                                      \
-  X(CUresult, cuEventQuery, (CUevent event))                                                            \
-  X(CUresult, cuEventElapsedTime, (float* milliseconds, CUevent start, CUevent end))                    \
-  X(CUresult, cuModuleLoadDataEx,                                                                       \
-    (CUmodule * module, const void* image, unsigned int count, CUjit_option* options, void** values))   \
-  X(CUresult, cuModuleGetFunction, (CUfunction * function, CUmodule module, const char* name))          \
-  X(CUresult, cuLaunchKernel,                                                                           \
-    (CUfunction function, unsigned int blocks_x, unsigned int blocks_y, unsigned int blocks_z,          \
-     unsigned int threads_x, unsigned int threads_y, unsigned int threads_z, unsigned int shared_bytes, \
+#define MICA_CUDA_DRIVER_FUNCTIONS(X)                                                                     \
+  X(CUresult, cuInit, (unsigned int flags))                                                               \
+  X(CUresult, cuDriverGetVersion, (int* version))                                                         \
+  X(CUresult, cuGetErrorName, (CUresult error, const char** name))                                        \
+  X(CUresult, cuGetErrorString, (CUresult error, const char** text))                                      \
+  X(CUresult, cuDeviceGetCount, (int* count))                                                             \
+  X(CUresult, cuDeviceGet, (CUdevice * device, int ordinal))                                              \
+  X(CUresult, cuDeviceGetName, (char* name, int length, CUdevice device))                                 \
+  X(CUresult, cuDeviceTotalMem_v2, (size_t * bytes, CUdevice device))                                     \
+  X(CUresult, cuDeviceGetAttribute, (int* value, CUdevice_attribute attribute, CUdevice device))          \
+  X(CUresult, cuDevicePrimaryCtxRetain, (CUcontext * context, CUdevice device))                           \
+  X(CUresult, cuCtxGetCurrent, (CUcontext * context))                                                     \
+  X(CUresult, cuCtxSetCurrent, (CUcontext context))                                                       \
+  X(CUresult, cuCtxSynchronize, ())                                                                       \
+  X(CUresult, cuMemGetInfo_v2, (size_t * free, size_t * total))                                           \
+  X(CUresult, cuMemAlloc_v2, (CUdeviceptr * data, size_t bytes))                                          \
+  X(CUresult, cuMemFree_v2, (CUdeviceptr data))                                                           \
+  X(CUresult, cuMemHostAlloc, (void** data, size_t bytes, unsigned int flags))                            \
+  X(CUresult, cuMemFreeHost, (void* data))                                                                \
+  X(CUresult, cuPointerGetAttribute, (void* value, CUpointer_attribute attribute, CUdeviceptr data))      \
+  X(CUresult, cuMemcpyHtoDAsync_v2, (CUdeviceptr to, const void* from, size_t bytes, CUstream stream))    \
+  X(CUresult, cuMemcpyDtoHAsync_v2, (void* to, CUdeviceptr from, size_t bytes, CUstream stream))          \
+  X(CUresult, cuMemcpyDtoDAsync_v2, (CUdeviceptr to, CUdeviceptr from, size_t bytes, CUstream stream))    \
+  X(CUresult, cuMemcpyPeerAsync,                                                                          \
+    (CUdeviceptr to, CUcontext to_context, CUdeviceptr from, CUcontext from_context, size_t bytes,        \
+     CUstream stream))                                                                                    \
+  X(CUresult, cuMemsetD8Async, (CUdeviceptr data, unsigned char byte, size_t count, CUstream stream))     \
+  X(CUresult, cuStreamCreateWithPriority, (CUstream * stream, unsigned int flags, int priority))          \
+  X(CUresult, cuStreamDestroy_v2, (CUstream stream))                                                      \
+  X(CUresult, cuStreamSynchronize, (CUstream stream))                                                     \
+  X(CUresult, cuStreamQuery, (CUstream stream))                                                           \
+  X(CUresult, cuStreamWaitEvent, (CUstream stream, CUevent event, unsigned int flags))                    \
+  X(CUresult, cuEventCreate, (CUevent * event, unsigned int flags))                                       \
+  X(CUresult, cuEventDestroy_v2, (CUevent event))                                                         \
+  X(CUresult, cuEventRecord, (CUevent event, CUstream stream))                                            \
+  X(CUresult, cuEventSynchronize, (CUevent event))                                                        \
+  X(CUresult, cuEventQuery, (CUevent event))                                                              \
+  X(CUresult, cuEventElapsedTime, (float* milliseconds, CUevent start, CUevent end))                      \
+  X(CUresult, cuStreamBeginCapture_v2, (CUstream stream, CUstreamCaptureMode mode))                       \
+  X(CUresult, cuStreamEndCapture, (CUstream stream, CUgraph * graph))                                     \
+  X(CUresult, cuStreamIsCapturing, (CUstream stream, CUstreamCaptureStatus * status))                     \
+  X(CUresult, cuThreadExchangeStreamCaptureMode, (CUstreamCaptureMode * mode))                            \
+  X(CUresult, cuGraphInstantiateWithFlags, (CUgraphExec * exec, CUgraph graph, unsigned long long flags)) \
+  X(CUresult, cuGraphLaunch, (CUgraphExec exec, CUstream stream))                                         \
+  X(CUresult, cuGraphExecDestroy, (CUgraphExec exec))                                                     \
+  X(CUresult, cuGraphDestroy, (CUgraph graph))                                                            \
+  X(CUresult, cuModuleLoadDataEx,                                                                         \
+    (CUmodule * module, const void* image, unsigned int count, CUjit_option* options, void** values))     \
+  X(CUresult, cuModuleGetFunction, (CUfunction * function, CUmodule module, const char* name))            \
+  X(CUresult, cuLaunchKernel,                                                                             \
+    (CUfunction function, unsigned int blocks_x, unsigned int blocks_y, unsigned int blocks_z,            \
+     unsigned int threads_x, unsigned int threads_y, unsigned int threads_z, unsigned int shared_bytes,   \
      CUstream stream, void** arguments, void** extra))
 
 // --- the run-time compiler, libnvrtc.so.13 or .12

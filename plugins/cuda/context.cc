@@ -194,4 +194,18 @@ void Throw(CUresult result, const char* function, int device, const std::string&
                     message);
 }
 
+namespace {
+std::atomic<int> g_recordings{0};
+}
+
+void CountRecordings(int more) { g_recordings.fetch_add(more, std::memory_order_relaxed); }
+
+OutsideOfRecordings::OutsideOfRecordings() {
+  if (g_recordings.load(std::memory_order_relaxed) == 0) return;
+  exchanged_ = Api().cuThreadExchangeStreamCaptureMode(&mode_) == CUDA_SUCCESS;
+}
+OutsideOfRecordings::~OutsideOfRecordings() {
+  if (exchanged_) Api().cuThreadExchangeStreamCaptureMode(&mode_);
+}
+
 }  // namespace cuda

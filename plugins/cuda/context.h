@@ -51,4 +51,19 @@ inline void Check(CUresult result, const char* function, int device) {
   if (__builtin_expect(result != CUDA_SUCCESS, 0)) Throw(result, function, device);
 }
 
+// While it lives, this thread makes calls that the driver forbids while any thread records a stream,
+// such as those that allocate: what they do is no part of a recording. Costs nothing while nobody records.
+class OutsideOfRecordings {
+ public:
+  OutsideOfRecordings();
+  ~OutsideOfRecordings();
+  OutsideOfRecordings(const OutsideOfRecordings&) = delete;
+
+ private:
+  bool exchanged_ = false;
+  CUstreamCaptureMode mode_ = CU_STREAM_CAPTURE_MODE_RELAXED;  // then: the thread's own
+};
+// How many recordings there are, for it.
+void CountRecordings(int more);
+
 }  // namespace cuda

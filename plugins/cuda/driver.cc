@@ -96,6 +96,7 @@ int CudaDriver::ExchangeDevice(int device) { return ExchangeCurrentDevice(device
 void* CudaDriver::Allocate(int device, int64_t size) {
   if (size <= 0) return nullptr;
   Use(device);
+  const OutsideOfRecordings outside;
   CUdeviceptr data = 0;
   const CUresult result = Api().cuMemAlloc_v2(&data, Bytes(size));
   if (result == CUDA_ERROR_OUT_OF_MEMORY) ThrowOutOfMemory(result, "cuMemAlloc_v2", device, size);
@@ -105,6 +106,7 @@ void* CudaDriver::Allocate(int device, int64_t size) {
 
 void CudaDriver::Free(int device, void* data) {
   if (!data || !UseUnlessShutDown(device)) return;
+  const OutsideOfRecordings outside;
   CheckDestroyed(Api().cuMemFree_v2(Address(data)), "cuMemFree_v2", device);
 }
 
@@ -113,6 +115,7 @@ void* CudaDriver::PinnedAllocate(int64_t size) {
   if (size <= 0) return nullptr;
   const int device = CurrentDevice();
   Use(device);
+  const OutsideOfRecordings outside;
   void* data = nullptr;
   const CUresult result = Api().cuMemHostAlloc(&data, Bytes(size), kHostAllocPortable);
   if (result == CUDA_ERROR_OUT_OF_MEMORY)
@@ -125,6 +128,7 @@ void* CudaDriver::PinnedAllocate(int64_t size) {
 void CudaDriver::PinnedFree(void* data) {
   const int device = CurrentDevice();
   if (!data || !UseUnlessShutDown(device)) return;
+  const OutsideOfRecordings outside;
   CheckDestroyed(Api().cuMemFreeHost(data), "cuMemFreeHost", device);
 }
 
@@ -229,11 +233,13 @@ void CudaDriver::EventWait(int device, uint64_t event, uint64_t stream) {
 
 void CudaDriver::EventSync(int device, uint64_t event) {
   Use(device);
+  const OutsideOfRecordings outside;
   Check(Api().cuEventSynchronize(Event(event)), "cuEventSynchronize", device);
 }
 
 bool CudaDriver::EventDone(int device, uint64_t event) {
   Use(device);
+  const OutsideOfRecordings outside;
   const CUresult result = Api().cuEventQuery(Event(event));
   if (result == CUDA_ERROR_NOT_READY) return false;
   Check(result, "cuEventQuery", device);
@@ -251,6 +257,51 @@ double CudaDriver::EventElapsed(int device, uint64_t start, uint64_t end) {
   return static_cast<double>(milliseconds);
 }
 
+// --- recorded work
+
+void CudaDriver::CaptureBegin(int device, uint64_t stream, int32_t mode) {
+  Use(device);
+  CountRecordings(1);
+  const CUresult result =
+      Api().cuStreamBeginCapture_v2(Stream(stream), static_cast<CUstreamCaptureMode>(mode));
+  if (result != CUDA_SUCCESS) CountRecordings(-1);
+  Check(result, "cuStreamBeginCapture_v2", device);
+}
+
+uint64_t CudaDriver::CaptureEnd(int device, uint64_t stream) {
+  Use(device);
+  CUgraph graph = nullptr;
+  const CUresult ended = Api().cuStreamEndCapture(Stream(stream), &graph);
+  CountRecordings(-1);
+  if (ended != CUDA_SUCCESS)
+    Throw(ended, "cuStreamEndCapture", device,
+          "What was recorded is lost: a call that cannot be recorded was made, or another stream that the "
+          "recording went to was not waited for at its end.");
+  CUgraphExec exec = nullptr;
+  const CUresult made = Api().cuGraphInstantiateWithFlags(&exec, graph, 0);
+  Api().cuGraphDestroy(graph);  // the other holds what it needs
+  Check(made, "cuGraphInstantiateWithFlags", device);
+  return Handle(exec);
+}
+
+bool CudaDriver::Capturing(int device, uint64_t stream) {
+  Use(device);
+  CUstreamCaptureStatus status{};
+  return Api().cuStreamIsCapturing(Stream(stream), &status) == CUDA_SUCCESS &&
+         status != CU_STREAM_CAPTURE_STATUS_NONE;
+}
+
+void CudaDriver::GraphReplay(int device, uint64_t graph, uint64_t stream) {
+  Use(device);
+  Check(Api().cuGraphLaunch(reinterpret_cast<CUgraphExec>(graph), Stream(stream)), "cuGraphLaunch", device);
+}
+
+void CudaDriver::GraphDestroy(int device, uint64_t graph) {
+  if (!UseUnlessShutDown(device)) return;
+  CheckDestroyed(Api().cuGraphExecDestroy(reinterpret_cast<CUgraphExec>(graph)), "cuGraphExecDestroy",
+                 device);
+}
+
 // --- kernels
 
 const char* CudaDriver::Prelude() const { return KernelPrelude(); }
@@ -264,6 +315,7 @@ std::string CudaDriver::Compiler() { return CompilerVersion(); }
 
 uint64_t CudaDriver::Load(int device, const std::string& binary) {
   Use(device);
+  const OutsideOfRecordings outside;
   CUmodule module = nullptr;
   // A PTX text is compiled by the driver now, which says here why it cannot.
   char log[2048] = "";
@@ -287,6 +339,7 @@ uint64_t CudaDriver::Function(uint64_t module, const std::string& name) {
     if (found != devices_.end()) device = found->second;
   }
   Use(device);
+  const OutsideOfRecordings outside;
   CUfunction function = nullptr;
   const CUresult result =
       Api().cuModuleGetFunction(&function, reinterpret_cast<CUmodule>(module), name.c_str());

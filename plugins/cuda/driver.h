@@ -49,6 +49,12 @@ class CudaDriver final : public gpu::Driver {
   bool EventDone(int device, uint64_t event) override;
   double EventElapsed(int device, uint64_t start, uint64_t end) override;
 
+  void CaptureBegin(int device, uint64_t stream, int32_t mode) override;
+  uint64_t CaptureEnd(int device, uint64_t stream) override;
+  bool Capturing(int device, uint64_t stream) override;
+  void GraphReplay(int device, uint64_t graph, uint64_t stream) override;
+  void GraphDestroy(int device, uint64_t graph) override;
+
   const char* Prelude() const override;
   std::string Compile(const std::string& text, const std::string& architecture,
                       const std::string& what) override;

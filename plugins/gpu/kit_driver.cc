@@ -60,6 +60,13 @@ void KitDriver::Zero(const mica::kit::Device& device, void* data, size_t size, u
 
 void KitDriver::Read(const mica::kit::Device& device, void* to, const void* from, size_t size,
                      uint64_t stream) {
+  MICA_PLUGIN_CHECK(
+      !driver_.Capturing(device.index, stream), MICA_ERROR_RUNTIME,
+      "The host reads what the device (" + std::string(driver_.backend()) + ":" +
+          std::to_string(device.index) +
+          ") has computed, to know the size of a result or whether it is right; while its work "
+          "is recorded into a graph it computes nothing. Call the operator before the recording "
+          "or after it.");
   driver_.CopyToHost(device.index, to, from, static_cast<int64_t>(size), stream);
   driver_.StreamSync(device.index, stream);
   devices_.At(device.index).errors.Raise();

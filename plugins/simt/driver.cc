@@ -88,6 +88,7 @@ void SimtDriver::CopyToDevice(int device, void* to, const void* from, int64_t si
     queue->Queue([=](Runner&) { std::memcpy(to, from, n); });
     return;
   }
+  RefuseRecorded(*queue, "Pageable memory is copied");
   queue->Queue([to, bytes = std::string(static_cast<const char*>(from), n)](Runner&) {
     std::memcpy(to, bytes.data(), bytes.size());
   });
@@ -99,8 +100,10 @@ void SimtDriver::CopyToHost(int device, void* to, const void* from, int64_t size
   if (n > 0) {
     CheckHeld(device, from, size, "What a copy reads");
     CheckHost(to);
+    const bool pinned = IsPinned(to, size);
+    if (!pinned) RefuseRecorded(*queue, "A copy into pageable memory is waited for");
     const uint64_t number = queue->Queue([=](Runner&) { std::memcpy(to, from, n); });
-    if (IsPinned(to, size)) return;
+    if (pinned) return;
     queue->Wait(number);
   }
   ThrowKept(FindDevice(device));
@@ -152,11 +155,17 @@ void SimtDriver::StreamDestroy(int device, uint64_t stream) {
 }
 
 void SimtDriver::StreamSync(int device, uint64_t stream) {
-  FindStream(device, stream)->WaitAll();
+  const auto queue = FindStream(device, stream);
+  RefuseRecorded(*queue, "A stream is waited for");
+  queue->WaitAll();
   ThrowKept(FindDevice(device));
 }
 
-bool SimtDriver::StreamDone(int device, uint64_t stream) { return FindStream(device, stream)->Done(); }
+bool SimtDriver::StreamDone(int device, uint64_t stream) {
+  const auto queue = FindStream(device, stream);
+  RefuseRecorded(*queue, "A stream is asked whether it is done");
+  return queue->Done();
+}
 
 void SimtDriver::DeviceSync(int device) {
   Device& d = FindDevice(device);
@@ -184,7 +193,11 @@ void SimtDriver::EventDestroy(int, uint64_t event) {
 void SimtDriver::EventRecord(int device, uint64_t event, uint64_t stream) {
   auto record = std::make_shared<Record>();
   record->stream = FindStream(device, stream);
-  record->number = record->stream->Queue([record](Runner&) { record->time = Clock::now(); });
+  record->recording = record->stream->recording();
+  if (record->recording)
+    record->seen = record->recording->SeenBy(record->stream.get());
+  else
+    record->number = record->stream->Queue([record](Runner&) { record->time = Clock::now(); });
   std::lock_guard<std::mutex> lock(GetState().mutex);
   Event& e = FindEvent(event);
   if (e.device != device) {
@@ -197,17 +210,34 @@ void SimtDriver::EventRecord(int device, uint64_t event, uint64_t stream) {
 void SimtDriver::EventWait(int device, uint64_t event, uint64_t stream) {
   const auto record = RecordOf(event);
   const auto queue = FindStream(device, stream);
-  if (record) queue->Queue([record](Runner&) { record->stream->Wait(record->number); });
+  if (!record) return;
+  const auto recording = queue->recording();
+  if (!record->recording && !recording) {
+    queue->Queue([record](Runner&) { record->stream->Wait(record->number); });
+    return;
+  }
+  if (!record->recording) Fail("Work that is recorded waits for an event outside of the recording.");
+  if (recording && recording != record->recording)
+    Fail("Work that is recorded waits for an event of another recording.");
+  if (device != record->recording->device) Fail("A recording of the simulated GPU goes to another one.");
+  if (!recording) {
+    queue->Record(record->recording);
+    std::lock_guard<std::mutex> lock(GetState().mutex);
+    record->recording->joined.push_back(queue);
+  }
+  record->recording->Merge(queue.get(), record->seen);
 }
 
 void SimtDriver::EventSync(int device, uint64_t event) {
   const auto record = RecordOf(event);
+  if (record && record->recording) Fail("An event of a recording is waited for, which never passes.");
   if (record) record->stream->Wait(record->number);
   ThrowKept(FindDevice(device));
 }
 
 bool SimtDriver::EventDone(int, uint64_t event) {
   const auto record = RecordOf(event);
+  if (record && record->recording) Fail("An event of a recording is asked for, which never passes.");
   return !record || record->stream->Reached(record->number);
 }
 
@@ -217,6 +247,64 @@ double SimtDriver::EventElapsed(int, uint64_t start, uint64_t end) {
     Fail("The time between two events is known once both were recorded and reached.");
   }
   return std::chrono::duration<double, std::milli>(b->time - a->time).count();
+}
+
+// --- recorded work
+
+void SimtDriver::CaptureBegin(int device, uint64_t stream, int32_t) {
+  const auto queue = FindStream(device, stream);
+  if (stream == 0) Fail("The default stream of a simulated GPU cannot be recorded.");
+  if (queue->recording()) Fail("The stream is recorded already.");
+  auto recording = std::make_shared<Recording>(device);
+  recording->joined.push_back(queue);
+  queue->Record(std::move(recording));
+}
+
+uint64_t SimtDriver::CaptureEnd(int device, uint64_t stream) {
+  const auto queue = FindStream(device, stream);
+  const auto recording = queue->recording();
+  State& state = GetState();
+  std::vector<std::shared_ptr<Stream>> joined;
+  uint64_t handle = 0;
+  {
+    std::lock_guard<std::mutex> lock(state.mutex);
+    if (!recording || recording->joined.front() != queue) Fail("No recording began with the stream.");
+    joined.swap(recording->joined);
+    handle = ++state.handles;
+    state.graphs[handle] = recording;
+  }
+  for (const auto& s : joined) s->Record(nullptr);
+  if (recording->HasUnjoined(queue.get())) {
+    GraphDestroy(device, handle);
+    Fail("What was recorded is lost: a stream that the recording went to was not waited for at its end.");
+  }
+  return handle;
+}
+
+bool SimtDriver::Capturing(int device, uint64_t stream) {
+  return FindStream(device, stream)->recording() != nullptr;
+}
+
+void SimtDriver::GraphReplay(int device, uint64_t graph, uint64_t stream) {
+  std::shared_ptr<Recording> recording;
+  {
+    State& state = GetState();
+    std::lock_guard<std::mutex> lock(state.mutex);
+    const auto found = state.graphs.find(graph);
+    if (found == state.graphs.end() || found->second->device != device)
+      Fail("The simulated GPU " + In(device) + " has no graph " + In(static_cast<int64_t>(graph)) + ".");
+    recording = found->second;
+  }
+  FindStream(device, stream)->Queue([recording](Runner& runner) { recording->Run(runner); });
+}
+
+void SimtDriver::GraphDestroy(int, uint64_t graph) {
+  std::shared_ptr<Recording> last;  // its tasks may hold a stream: not under the lock
+  std::lock_guard<std::mutex> lock(GetState().mutex);
+  const auto found = GetState().graphs.find(graph);
+  if (found == GetState().graphs.end()) return;
+  last = found->second;
+  GetState().graphs.erase(found);
 }
 
 // --- kernels

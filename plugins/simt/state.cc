@@ -98,6 +98,11 @@ std::shared_ptr<Record> RecordOf(uint64_t handle) {
   return FindEvent(handle).record;
 }
 
+void RefuseRecorded(Stream& stream, const std::string& what) {
+  if (stream.recording())
+    Fail(what + " while the work of its stream is recorded, which has not run: no recording can hold that.");
+}
+
 void WaitForStreams(Device& device) {
   std::vector<std::shared_ptr<Stream>> streams;
   {

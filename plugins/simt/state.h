@@ -66,6 +66,7 @@ struct State {
   std::vector<std::unique_ptr<Device>> devices{static_cast<size_t>(count)};
   std::map<const char*, int64_t> pinned;  // start to size
   std::map<uint64_t, Event> events;
+  std::map<uint64_t, std::shared_ptr<Recording>> graphs;
   std::vector<std::unique_ptr<Module>> modules;  // for the process's life
   uint64_t handles = 0, launches = 0;
 };
@@ -77,6 +78,9 @@ Device& FindDevice(int index);
 std::shared_ptr<Stream> FindStream(int device, uint64_t handle);
 Event& FindEvent(uint64_t handle);  // under State's lock
 std::shared_ptr<Record> RecordOf(uint64_t event);
+
+// Throws where what is queued on the stream is recorded; `what` begins the sentence.
+void RefuseRecorded(Stream& stream, const std::string& what);
 
 // A new stream of the device, under no handle yet.
 std::shared_ptr<Stream> MakeStream(Device& device);

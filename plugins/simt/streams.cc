@@ -1,6 +1,7 @@
 // The worker of a stream.
 #include "plugins/simt/streams.h"
 
+#include <algorithm>
 #include <cstdlib>
 
 namespace simt {
@@ -16,8 +17,54 @@ Stream::Stream(int device, Memory& memory, std::function<void()> keep_error)
   worker_ = std::thread([this] { Work(); });
 }
 
+void Recording::Add(const Stream* stream, Task task) {
+  std::lock_guard<std::mutex> lock(mutex_);
+  tasks_.push_back(std::move(task));
+  ++seen_[stream][stream];
+}
+
+Recording::Seen Recording::SeenBy(const Stream* stream) {
+  std::lock_guard<std::mutex> lock(mutex_);
+  return seen_[stream];
+}
+
+void Recording::Merge(const Stream* stream, const Seen& other) {
+  std::lock_guard<std::mutex> lock(mutex_);
+  for (const auto& [of, count] : other) {
+    size_t& known = seen_[stream][of];
+    known = std::max(known, count);
+  }
+}
+
+bool Recording::HasUnjoined(const Stream* origin) {
+  std::lock_guard<std::mutex> lock(mutex_);
+  for (const auto& [stream, seen] : seen_) {
+    const auto own = seen.find(stream);
+    if (own != seen.end() && seen_[origin][stream] < own->second) return true;
+  }
+  return false;
+}
+
+void Recording::Run(Runner& runner) const {
+  for (const Task& task : tasks_) task(runner);
+}
+
+void Stream::Record(std::shared_ptr<Recording> recording) {
+  std::lock_guard<std::mutex> lock(mutex_);
+  recording_.swap(recording);
+}
+
+std::shared_ptr<Recording> Stream::recording() {
+  std::lock_guard<std::mutex> lock(mutex_);
+  return recording_;
+}
+
 uint64_t Stream::Queue(Task task) {
   std::lock_guard<std::mutex> lock(mutex_);
+  if (recording_) {
+    recording_->Add(this, std::move(task));
+    return 0;
+  }
   if (stopped_) return queued_;
   queue_.push_back({std::move(task), Clock::now()});
   work_.notify_one();

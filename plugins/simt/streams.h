@@ -11,9 +11,11 @@
 #include <cstdint>
 #include <deque>
 #include <functional>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <thread>
+#include <vector>
 
 #include "plugins/simt/fibers.h"
 #include "plugins/simt/memory.h"
@@ -22,15 +24,45 @@ namespace simt {
 
 using Clock = std::chrono::steady_clock;
 
-class Stream {
+class Stream;
+
+// What is queued on a stream between CaptureBegin and CaptureEnd, and on the streams that join by
+// waiting for an event of it: run again as one task, in the order in which it was queued.
+class Recording {
  public:
   using Task = std::function<void(Runner&)>;
+  // How many tasks of each stream a stream's later work comes after.
+  using Seen = std::map<const Stream*, size_t>;
+
+  explicit Recording(int device) : device(device) {}
+  void Add(const Stream* stream, Task task);
+  Seen SeenBy(const Stream* stream);
+  void Merge(const Stream* stream, const Seen& other);
+  // Whether work of a stream is left that nothing of `origin` waits for.
+  bool HasUnjoined(const Stream* origin);
+  void Run(Runner& runner) const;
+
+  const int device;
+  std::vector<std::shared_ptr<Stream>> joined;  // under State's lock; the first began
+
+ private:
+  std::mutex mutex_;
+  std::vector<Task> tasks_;
+  std::map<const Stream*, Seen> seen_;
+};
+
+class Stream {
+ public:
+  using Task = Recording::Task;
   // The worker opens `memory` while it works. `keep_error` takes std::current_exception().
   Stream(int device, Memory& memory, std::function<void()> keep_error);
 
   int device() const { return device_; }
-  // The task's number, from 1 on. After Stop() tasks are dropped.
+  // The task's number, from 1 on; 0 where it is recorded. After Stop() tasks are dropped.
   uint64_t Queue(Task task);
+  // Records what is queued, NULL: no longer.
+  void Record(std::shared_ptr<Recording> recording);
+  std::shared_ptr<Recording> recording();
   // Waits for the tasks up to a number, which the worker now takes without delay.
   void Wait(uint64_t number);
   void WaitAll();
@@ -54,6 +86,7 @@ class Stream {
   std::mutex mutex_;
   std::condition_variable work_, done_changed_;
   std::deque<Queued> queue_;
+  std::shared_ptr<Recording> recording_;
   uint64_t queued_ = 0, done_ = 0, hurried_ = 0;  // numbers of tasks
   bool stopped_ = false;
   Runner runner_;  // the worker's
@@ -64,7 +97,9 @@ class Stream {
 struct Record {
   std::shared_ptr<Stream> stream;
   uint64_t number = 0;
-  Clock::time_point time;  // once the stream reached the number
+  Clock::time_point time;                // once the stream reached the number
+  std::shared_ptr<Recording> recording;  // that it is a place of, and no place in time
+  Recording::Seen seen;
 };
 
 }  // namespace simt

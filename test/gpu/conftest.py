@@ -20,5 +20,6 @@ def simt(simt_plugin):
     """Loaded into this process; devices simt:0 and simt:1."""
     import mica
 
-    mica.load_plugin(simt_plugin)
+    if "MICA_TEST_DEVICE" not in os.environ:
+        mica.load_plugin(simt_plugin)
     return simt_plugin

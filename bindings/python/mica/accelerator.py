@@ -20,6 +20,7 @@ from mica._devices import (
     reset_peak_memory_stats as reset_peak_memory_stats,
     set_stream as set_stream,
 )
+from mica._devices.graphs import Recorded
 
 
 def set_device_index(device: Any, /) -> None:
@@ -125,6 +126,58 @@ def current_stream(device: Any = None, /) -> Any:
         ...     mica.accelerator.current_stream().synchronize()
     """
     return _functions().current_stream(device)
+
+
+class Graph(Recorded):
+    """Work of the accelerator's current stream that is recorded once and run again with one call.
+
+    As `torch.accelerator.Graph`. As a context manager it records its block; if that raises, the graph stays empty.
+    `mica.cuda.CUDAGraph` says what a recording keeps.
+
+    Args:
+        keep_graph (bool): Kept as an attribute: a recording is ready when it ends. Default: False.
+        pool (tuple of 2 int, optional): Memory to share, another graph's `pool()`. Default: None.
+        capture_error_mode (str): "default", "global", "thread_local" or "relaxed". Default: "default".
+
+    Raises:
+        RuntimeError: On recording: there is no accelerator, or its current stream is the default one.
+
+    Example:
+        >>> if mica.accelerator.is_available():
+        ...     x, graph = mica.ones(2, device=mica.accelerator.current_accelerator()), mica.accelerator.Graph()
+        ...     with mica.stream(mica.Stream(x.device)), graph:
+        ...         x += 1
+        ...     graph.replay()
+    """
+
+    def __init__(
+        self,
+        keep_graph: bool = False,
+        *,
+        pool: tuple[int, int] | None = None,
+        capture_error_mode: str = "default",
+    ) -> None:
+        super().__init__()
+        self.keep_graph, self.graph_pool, self.capture_error_mode = keep_graph, pool, capture_error_mode
+
+    def _stream(self) -> Any:
+        return current_stream()
+
+    def capture_begin(self) -> None:
+        """Begins to record what this thread calls on the accelerator's current stream."""
+        mode = self.capture_error_mode
+        self._begin(self.graph_pool, "global" if mode == "default" else mode)
+
+    def __enter__(self) -> None:
+        synchronize()
+        empty_cache(self._stream().device)
+        self.capture_begin()
+
+    def __exit__(self, kind: Any, *rest: object) -> None:
+        if kind is None:
+            self.capture_end()
+        else:
+            self._abandon()
 
 
 def _functions() -> Any:

@@ -82,6 +82,14 @@ class Driver {
   virtual bool EventDone(int device, uint64_t event) = 0;
   virtual double EventElapsed(int device, uint64_t start, uint64_t end) = 0;  // milliseconds
 
+  // --- recorded work, as MicaDeviceTable's functions of these names
+  virtual void CaptureBegin(int device, uint64_t stream, int32_t mode) = 0;
+  virtual uint64_t CaptureEnd(int device, uint64_t stream) = 0;
+  // Whether what is queued on the stream is recorded, so that it cannot be waited for.
+  virtual bool Capturing(int device, uint64_t stream) = 0;
+  virtual void GraphReplay(int device, uint64_t graph, uint64_t stream) = 0;
+  virtual void GraphDestroy(int device, uint64_t graph) = 0;
+
   // --- kernels
   // What stands before every kernel text: the dialect's words (text/words).
   virtual const char* Prelude() const = 0;

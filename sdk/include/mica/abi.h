@@ -182,15 +182,22 @@ typedef struct MicaDeviceTable {
   MicaStatus (*stream_free)(void* context, int32_t device, void* data, uint64_t stream);
   MicaStatus (*peer_copy)(void* context, void* dst, int32_t dst_device, const void* src, int32_t src_device,
                           int64_t size, uint64_t stream);
-  /* reserved, from here to profiler_stop */
+  /* reserved, from here to generator_set_state */
   MicaStatus (*ipc_export)(void* context, int32_t device, void* data, uint8_t handle[64]);
   MicaStatus (*ipc_import)(void* context, int32_t device, const uint8_t handle[64], void** data);
   MicaStatus (*generator_get_state)(void* context, int32_t device, uint8_t* state, int64_t* size);
   MicaStatus (*generator_set_state)(void* context, int32_t device, const uint8_t* state, int64_t size);
-  MicaStatus (*capture_begin)(void* context, int32_t device, uint64_t stream);
+  /* Recorded work: all four or none. From capture_begin on, what is queued on the stream, and on streams that
+   * wait for an event recorded in it, is kept and not run, until capture_end, in the same thread, makes a
+   * graph of it or says why there is none; either way the stream then runs again. The graph runs in the order
+   * of the stream of graph_replay, as often as it is asked to. `mode` says whose calls, which the device
+   * cannot keep, make the recording fail: 0 any thread's, 1 this thread's, 2 none but those on its streams;
+   * the host's own calls of this table never do. No graph runs when it is destroyed. */
+  MicaStatus (*capture_begin)(void* context, int32_t device, uint64_t stream, int32_t mode);
   MicaStatus (*capture_end)(void* context, int32_t device, uint64_t stream, uint64_t* graph);
   MicaStatus (*graph_replay)(void* context, int32_t device, uint64_t graph, uint64_t stream);
   MicaStatus (*graph_destroy)(void* context, int32_t device, uint64_t graph);
+  /* reserved */
   MicaStatus (*profiler_start)(void* context);
   MicaStatus (*profiler_stop)(void* context, MicaStr* json);
   /* Asked before a kernel of the device runs. `op` is the operator's functional form
@@ -203,6 +210,15 @@ typedef struct MicaDeviceTable {
   MicaStatus (*quiesce)(void* context);
   MicaStatus (*detach)(void* context);
 } MicaDeviceTable;
+
+/* Words of a Philox 4x32-10 generator that a kernel makes: word i is word `offset + i` of `seed`. In work
+ * that is recorded (capture_begin), `recorded` is not NULL: memory of the device with two words, a seed and
+ * an offset that is a multiple of 4, which each replay sets anew. The kernel reads them when it runs, and
+ * word i is word `recorded[1] + offset + i` of seed `recorded[0]`. */
+typedef struct MicaRandomWords {
+  uint64_t seed, offset;
+  const uint64_t* recorded;
+} MicaRandomWords;
 
 /* What the host offers. Every function is thread-safe and takes no lock of the
  * plugin's. */
@@ -262,6 +278,8 @@ typedef struct MicaHost {
    * one than `minimum_minor`. Its major version is the asker's to compare, and each member's presence
    * (MICA_HAS). Ask when it is needed, not once for all: a plugin that is disabled offers nothing. */
   const void* (*extension)(MicaStr name, uint32_t minimum_minor);
+  /* Younger than 1.0: ask with MICA_HAS. As random_philox, for kernels that can be recorded, too. */
+  MicaStatus (*random_words)(MicaGenerator*, MicaDevice device, int64_t count, MicaRandomWords* out);
 } MicaHost;
 
 /* What every table begins with, an extension's too. */

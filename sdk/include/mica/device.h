@@ -33,6 +33,11 @@
 //                   int64_t size, uint64_t stream);
 //     void* PinnedAllocate(int64_t size);               // host memory; both or neither
 //     void PinnedFree(void* data, int64_t size);
+//     // recorded work: all four or none; modes as capture_begin's
+//     void CaptureBegin(int32_t device, uint64_t stream, int32_t mode);
+//     uint64_t CaptureEnd(int32_t device, uint64_t stream);  // the graph
+//     void GraphReplay(int32_t device, uint64_t graph, uint64_t stream);
+//     void GraphDestroy(int32_t device, uint64_t graph);
 //     // NULL when its kernels take such a call, else why not, in memory that stays
 //     const char* Supports(std::string_view op, const MicaValue* args, int64_t num_args);
 //     void Quiesce();
@@ -95,6 +100,7 @@ MICA_DEVICE_HAS_(EventElapsed)
 MICA_DEVICE_HAS_(DeviceSync)
 MICA_DEVICE_HAS_(PeerCopy)
 MICA_DEVICE_HAS_(PinnedAllocate)
+MICA_DEVICE_HAS_(CaptureBegin)
 MICA_DEVICE_HAS_(Supports)
 MICA_DEVICE_HAS_(Quiesce)
 MICA_DEVICE_HAS_(Detach)
@@ -131,6 +137,12 @@ MicaDeviceTable DeviceTableOf(D& device) {
   if constexpr (HasPinnedAllocate<D>::value) {
     MICA_DEVICE_RESULT_(pinned_allocate, PinnedAllocate, void*);
     MICA_DEVICE_VOID_(pinned_free, PinnedFree);
+  }
+  if constexpr (HasCaptureBegin<D>::value) {
+    MICA_DEVICE_VOID_(capture_begin, CaptureBegin);
+    MICA_DEVICE_RESULT_(capture_end, CaptureEnd, uint64_t);
+    MICA_DEVICE_VOID_(graph_replay, GraphReplay);
+    MICA_DEVICE_VOID_(graph_destroy, GraphDestroy);
   }
   if constexpr (HasSupports<D>::value) table.supports = &SupportsThunk<D>;
   if constexpr (HasQuiesce<D>::value) MICA_DEVICE_VOID_(quiesce, Quiesce);

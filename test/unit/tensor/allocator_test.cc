@@ -203,6 +203,43 @@ TEST_CASE("a limit empties the cache first and then refuses", "[tensor]") {
   MICA_REQUIRE_ERROR((a.SetLimit(-1), 0), "is negative");
 }
 
+TEST_CASE("blocks of a pool are given to nobody else, and stay while work is recorded", "[tensor]") {
+  class PooledMemory : public CountingMemory {
+   public:
+    using CountingMemory::CountingMemory;
+    uint64_t CurrentPool(int) override { return pool; }
+    uint64_t RecordEvent(int, uint64_t) override { return ++events; }
+    uint64_t pool = 0, events = 0;
+  } raw(int64_t{1} << 30);
+  CachingAllocator a(Device{static_cast<int16_t>(RegisterBackendName("pooled")), 0}, &raw);
+  constexpr int64_t kSize = 100000;
+  raw.pool = 3;
+  a.BeginRecording();
+  void* first = a.Allocate(kSize);
+  a.Free(first, 0);
+  CHECK(a.Allocate(kSize) == first);  // within the pool it goes round
+  void* shared = a.Allocate(2 * kSize);
+  a.RecordStream(shared, 7);
+  a.Free(shared, 0);
+  CHECK(raw.events == 0);  // no event is part of what is recorded
+  a.EndRecording();
+  CHECK(raw.events == 1);
+  a.Free(first, 0);
+  raw.pool = 0;
+  void* other = a.Allocate(kSize);
+  CHECK(other != first);
+  a.EmptyCache();
+  CHECK(raw.frees == 0);  // replays write the pool's blocks
+  a.EndStream(0);
+  a.EndPool(3);
+  CHECK(a.Allocate(kSize) == first);
+  a.Free(first, 0);
+  a.Free(other, 0);
+  a.EmptyCache();
+  CHECK(raw.frees == 3);
+  CHECK(a.stats().bytes_reserved == 0);
+}
+
 TEST_CASE("statistics count small blocks too", "[tensor]") {
   const AllocatorStats before = Cpu().stats();
   std::vector<Tensor> tensors;

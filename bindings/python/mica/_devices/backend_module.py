@@ -14,6 +14,7 @@ from typing import Any
 
 import mica
 from mica import _C, _devices
+from mica._devices import graphs
 
 _QUERIES = {  # and what each says
     "memory_allocated": "Returns how many bytes the tensors of a device use.",
@@ -27,7 +28,7 @@ _LEGACY = ["Float", "Double", "Half", "BFloat16", "Long", "Int", "Short", "Char"
 def install(namespace: dict[str, Any], backend: str) -> None:
     """Puts the functions for `backend` into a module's namespace, where it has none of the name."""
     for name, value in functions(backend).items():
-        if isinstance(value, (type(install), type)) and value.__module__ == __name__:
+        if isinstance(value, (type(install), type)) and value.__module__ in (__name__, graphs.__name__):
             value.__module__ = namespace["__name__"]
             value.__doc__ = (value.__doc__ or "").replace("mica.cuda", f"mica.{backend}")
         namespace.setdefault(name, value)
@@ -340,6 +341,7 @@ def _devices_of(backend: str) -> dict[str, Any]:
         return default_stream(device)
 
     made = {k: v for k, v in locals().items() if k != "backend"} | _queues_of(backend)
+    made |= graphs.functions(backend, _needed, made)
     return {**made, "is_initialized": is_available, "StreamContext": _devices.StreamContext}
 
 

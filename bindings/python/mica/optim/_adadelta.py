@@ -26,7 +26,7 @@ class Adadelta(GroupOptimizer):
         eps (float): Added under both roots; large values make the first steps longer. Default: 1e-6.
         weight_decay (float): Strength of the L2 penalty, at least 0. Default: 0.
         foreach (bool, optional): No effect: a step always runs over lists of tensors. Default: None.
-        capturable (bool): For devices that capture graphs, which Mica lacks: with True `step()` raises.
+        capturable (bool): `step()` can be recorded into a graph (`mica.cuda.graph`).
             Default: False.
         maximize (bool): Climb the gradient instead of descending it. Default: False.
         differentiable (bool): Record the step for autograd, so that gradients flow through it.
@@ -49,6 +49,7 @@ class Adadelta(GroupOptimizer):
     """
 
     _slots = ("square_avg", "acc_delta")
+    _capturable = True
     _columns = ("square_avg", "acc_delta", "step")
 
     def __init__(
@@ -81,7 +82,7 @@ class Adadelta(GroupOptimizer):
         super().__init__(params, defaults)
 
     def _update(self, group: dict[str, Any], rows: Rows) -> None:
-        rho, eps, lr = group["rho"], group["eps"], scalar(group["lr"])
+        rho, eps, lr = group["rho"], group["eps"], scalar(group["lr"], group)
         rows.prepare(group, group["weight_decay"])
-        steps = self._advance(rows)
+        steps = self._advance(group, rows)
         run("_adadelta_step", group, rows, self._slots, steps[:1], lambda _: (rho, 1 - rho, eps, lr))

@@ -98,7 +98,7 @@ class Adafactor(GroupOptimizer):
     def _update(self, group: dict[str, Any], rows: Rows) -> None:
         lr, decay = scalar(group["lr"]), group["weight_decay"]
         rows.prepare(group, 0)
-        steps = self._advance(rows)
+        steps = self._advance(group, rows)
         for p, grad, state, step in zip(rows.params, rows.grads, rows.states, steps):
             small, least = group["eps"]
             small = mica.finfo(p.dtype).eps if small is None else small

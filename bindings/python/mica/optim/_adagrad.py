@@ -98,5 +98,5 @@ class Adagrad(GroupOptimizer):
     def _update(self, group: dict[str, Any], rows: Rows) -> None:
         lr, decay, eps = scalar(group["lr"]), group["lr_decay"], group["eps"]
         rows.prepare(group, group["weight_decay"])
-        steps = self._advance(rows)
+        steps = self._advance(group, rows)
         run("_adagrad_step", group, rows, ("sum",), steps, lambda step: (eps, lr / (1 + (step - 1) * decay)))

@@ -30,7 +30,7 @@ class Adam(GroupOptimizer):
         amsgrad (bool): Divide by the largest `v` so far instead of the last. Default: False.
         foreach (bool, optional): No effect: a step always runs over lists of tensors. Default: None.
         maximize (bool): Climb the gradient instead of descending it. Default: False.
-        capturable (bool): For devices that capture graphs, which Mica lacks: with True `step()` raises.
+        capturable (bool): `step()` can be recorded into a graph (`mica.cuda.graph`).
             Default: False.
         differentiable (bool): Record the step for autograd, so that gradients flow through it.
             Default: False.
@@ -54,6 +54,7 @@ class Adam(GroupOptimizer):
     """
 
     _slots = ("exp_avg", "exp_avg_sq")
+    _capturable = True
     _columns = ("exp_avg", "exp_avg_sq", "max_exp_avg_sq", "step")
 
     def __init__(
@@ -101,7 +102,7 @@ class Adam(GroupOptimizer):
             own["max_exp_avg_sq"] = mica.zeros_like(p)
 
     def _update(self, group: dict[str, Any], rows: Rows) -> None:
-        lr, eps, decay = scalar(group["lr"]), group["eps"], group["weight_decay"]
+        lr, eps, decay = scalar(group["lr"], group), group["eps"], group["weight_decay"]
         beta1, beta2 = group["betas"]
         kept = 1.0
         if group["decoupled_weight_decay"]:
@@ -112,7 +113,7 @@ class Adam(GroupOptimizer):
             return 1 - beta1, beta2, 1 - beta2, root, eps, lr / (1 - beta1**step), kept
 
         rows.prepare(group, decay)
-        steps = self._advance(rows)
+        steps = self._advance(group, rows)
         if group["amsgrad"]:
             run("_amsgrad_step", group, rows, (*self._slots, "max_exp_avg_sq"), steps, numbers)
         else:
@@ -135,7 +136,7 @@ class AdamW(Adam):
         amsgrad (bool): Divide by the largest `v` so far instead of the last. Default: False.
         maximize (bool): Climb the gradient instead of descending it. Default: False.
         foreach (bool, optional): No effect: a step always runs over lists of tensors. Default: None.
-        capturable (bool): For devices that capture graphs, which Mica lacks: with True `step()` raises.
+        capturable (bool): `step()` can be recorded into a graph (`mica.cuda.graph`).
             Default: False.
         differentiable (bool): Record the step for autograd, so that gradients flow through it.
             Default: False.

@@ -30,7 +30,7 @@ class Adamax(_MomentOptimizer):
         maximize (bool): Climb the gradient instead of descending it. Default: False.
         differentiable (bool): Record the step for autograd, so that gradients flow through it.
             Default: False.
-        capturable (bool): For devices that capture graphs, which Mica lacks: with True `step()` raises.
+        capturable (bool): `step()` can be recorded into a graph (`mica.cuda.graph`).
             Default: False.
 
     Attributes:
@@ -49,6 +49,7 @@ class Adamax(_MomentOptimizer):
     """
 
     _slots = ("exp_avg", "exp_inf")
+    _capturable = True
     _columns = ("exp_avg", "exp_inf", "step")
 
     def __init__(
@@ -77,9 +78,9 @@ class Adamax(_MomentOptimizer):
         super().__init__(params, defaults)
 
     def _update(self, group: dict[str, Any], rows: Rows) -> None:
-        (beta1, beta2), eps, lr = group["betas"], group["eps"], scalar(group["lr"])
+        (beta1, beta2), eps, lr = group["betas"], group["eps"], scalar(group["lr"], group)
         self._kept(group, rows)
-        steps = self._advance(rows)
+        steps = self._advance(group, rows)
 
         def numbers(step: float) -> tuple[Any, ...]:
             return 1 - beta1, beta2, eps, lr / (1 - beta1**step)

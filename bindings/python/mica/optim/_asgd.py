@@ -32,7 +32,7 @@ class ASGD(GroupOptimizer):
         maximize (bool): Climb the gradient instead of descending it. Default: False.
         differentiable (bool): Record the step for autograd, so that gradients flow through it.
             Default: False.
-        capturable (bool): For devices that capture graphs, which Mica lacks: with True `step()` raises.
+        capturable (bool): Must be False: the step reads values, which no graph records.
             Default: False.
 
     Attributes:
@@ -89,7 +89,7 @@ class ASGD(GroupOptimizer):
     def _update(self, group: dict[str, Any], rows: Rows) -> None:
         lr, lambd, alpha, t0 = scalar(group["lr"]), group["lambd"], group["alpha"], group["t0"]
         rows.prepare(group, group["weight_decay"])
-        steps = self._advance(rows)
+        steps = self._advance(group, rows)
         etas = [state["eta"] for state in rows.states]
         mus = [state["mu"] for state in rows.states]
         keys = [(eta.item(), mu.item()) for eta, mu in zip(etas, mus)]

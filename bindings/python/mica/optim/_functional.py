@@ -143,7 +143,7 @@ def _step(name: str, lists: list[list[Any]], options: dict[str, Any]) -> None:
             "API has changed, `state_steps` argument must contain a list of singleton tensors."
         )
     check_hints(group)
-    check_capturable(group, params)
+    check_capturable(group, params, kind)
     for p in params if group.get("fused") else ():
         check_fused(p)
     if not params or not _scaled(grads, group):

@@ -25,6 +25,6 @@ class _MomentOptimizer(GroupOptimizer):
         decay = group["weight_decay"]
         if group.get("decoupled_weight_decay"):
             rows.prepare(group, 0)
-            return 1 - scalar(group["lr"]) * decay
+            return 1 - scalar(group["lr"], group) * decay
         rows.prepare(group, decay)
         return 1.0

@@ -34,7 +34,7 @@ class NAdam(_MomentOptimizer):
             Default: False.
         foreach (bool, optional): No effect: a step always runs over lists of tensors. Default: None.
         maximize (bool): Climb the gradient instead of descending it. Default: False.
-        capturable (bool): For devices that capture graphs, which Mica lacks: with True `step()` raises.
+        capturable (bool): Must be False: the step reads values, which no graph records.
             Default: False.
         differentiable (bool): Record the step for autograd, so that gradients flow through it.
             Default: False.
@@ -95,7 +95,7 @@ class NAdam(_MomentOptimizer):
         (beta1, beta2), eps, lr = group["betas"], group["eps"], scalar(group["lr"])
         slowness = group["momentum_decay"]
         kept = self._kept(group, rows)
-        steps = self._advance(rows)
+        steps = self._advance(group, rows)
         products = [state["mu_product"] for state in rows.states]
 
         def mu(step: float) -> float:

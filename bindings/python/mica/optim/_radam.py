@@ -34,7 +34,7 @@ class RAdam(_MomentOptimizer):
             Default: False.
         foreach (bool, optional): No effect: a step always runs over lists of tensors. Default: None.
         maximize (bool): Climb the gradient instead of descending it. Default: False.
-        capturable (bool): For devices that capture graphs, which Mica lacks: with True `step()` raises.
+        capturable (bool): Must be False: the step reads values, which no graph records.
             Default: False.
         differentiable (bool): Record the step for autograd, so that gradients flow through it.
             Default: False.
@@ -98,7 +98,7 @@ class RAdam(_MomentOptimizer):
             return 1 - beta1, beta2, 1 - beta2, lr / (1 - beta1**step), kept
 
         kept = self._kept(group, rows)
-        steps = self._advance(rows)
+        steps = self._advance(group, rows)
         for operator, numbers, chosen in (
             ("_adam_step", rectified, [length(step) > 5.0 for step in steps]),
             ("_moments_step", plain, [length(step) <= 5.0 for step in steps]),

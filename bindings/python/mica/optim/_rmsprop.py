@@ -7,7 +7,7 @@ from typing import Any
 import mica
 from mica._C import Tensor
 from mica.optim._sgd import descend
-from mica.optim._steps import GroupOptimizer, Rows, apply, check_range, check_rate
+from mica.optim._steps import GroupOptimizer, Rows, apply, by_operators, check_range, check_rate
 
 
 class RMSprop(GroupOptimizer):
@@ -30,7 +30,7 @@ class RMSprop(GroupOptimizer):
         weight_decay (float): Strength of the L2 penalty, at least 0. Default: 0.
         momentum (float): Share of the last direction that is kept, at least 0. Default: 0.
         centered (bool): Divide by the running standard deviation instead. Default: False.
-        capturable (bool): For devices that capture graphs, which Mica lacks: with True `step()` raises.
+        capturable (bool): `step()` can be recorded into a graph (`mica.cuda.graph`).
             Default: False.
         foreach (bool, optional): No effect: a step always runs over lists of tensors. Default: None.
         maximize (bool): Climb the gradient instead of descending it. Default: False.
@@ -54,6 +54,7 @@ class RMSprop(GroupOptimizer):
     """
 
     _slots = ("square_avg",)
+    _capturable = True
     _columns = ("square_avg", "momentum_buffer", "grad_avg", "step")
 
     def __init__(
@@ -103,6 +104,6 @@ class RMSprop(GroupOptimizer):
         state = [rows.column(name) for name in ("square_avg", *(["grad_avg"] if group["centered"] else []))]
         operator = "_rmsprop_scale_centered" if group["centered"] else "_rmsprop_scale"
         numbers = (alpha, 1 - alpha, eps)
-        apply(operator, [rows.grads, *state], [scaled, *state], numbers, group["differentiable"])
+        apply(operator, [rows.grads, *state], [scaled, *state], numbers, by_operators(group))
         rows.grads = scaled
         descend(group, rows, 1.0)

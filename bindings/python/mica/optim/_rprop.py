@@ -25,7 +25,7 @@ class Rprop(GroupOptimizer):
         etas (tuple of 2 float): By what `s` shrinks, in (0, 1), and grows, above 1. Default: (0.5,
             1.2).
         step_sizes (tuple of 2 float): Least and greatest length of a step. Default: (1e-6, 50).
-        capturable (bool): For devices that capture graphs, which Mica lacks: with True `step()` raises.
+        capturable (bool): `step()` can be recorded into a graph (`mica.cuda.graph`).
             Default: False.
         foreach (bool, optional): No effect: a step always runs over lists of tensors. Default: None.
         maximize (bool): Climb the gradient instead of descending it. Default: False.
@@ -49,6 +49,7 @@ class Rprop(GroupOptimizer):
     """
 
     _slots = ("prev",)
+    _capturable = True
     _columns = ("prev", "step_size", "step")
 
     def __init__(
@@ -84,6 +85,6 @@ class Rprop(GroupOptimizer):
 
     def _update(self, group: dict[str, Any], rows: Rows) -> None:
         rows.prepare(group, 0)
-        steps = self._advance(rows)
+        steps = self._advance(group, rows)
         numbers = (*group["etas"], *group["step_sizes"])
         run("_rprop_step", group, rows, ("prev", "step_size"), steps[:1], lambda _: numbers)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import mica
+from mica import _C
 from mica._C import Tensor
 from mica.optim._steps import GroupOptimizer, Rows, check_fused, check_range, check_rate, run, scalar
 
@@ -101,7 +102,7 @@ class SGD(GroupOptimizer):
 
 def descend(group: dict[str, Any], rows: Rows, rate: float) -> None:
     """Takes lr times the gradients, or their running sums, from the parameters."""
-    lr, momentum = scalar(group["lr"]), group["momentum"]
+    lr, momentum = scalar(group["lr"], group), group["momentum"]
     if momentum == 0:
         if isinstance(lr, Tensor):
             mica._foreach_sub_(rows.params, mica._foreach_mul(rows.grads, lr))
@@ -112,6 +113,11 @@ def descend(group: dict[str, Any], rows: Rows, rate: float) -> None:
     for p, state in zip(rows.given, rows.states):
         first = state.get("momentum_buffer") is None
         if first:
+            if _C._is_recording(p.device):
+                raise RuntimeError(
+                    "The first step of an optimizer with momentum is another than the later ones, so that a "
+                    "recorded graph must not hold it; call step() once before the recording."
+                )
             state["momentum_buffer"] = mica.zeros_like(p)
         rates.append(1.0 if first else rate)
     operator = "_sgd_nesterov_step" if group.get("nesterov") else "_sgd_step"

@@ -71,15 +71,22 @@ class Rows:
             self.grads = mica._foreach_add(self.grads, self.params, alpha=decay)
 
 
-def scalar(value: Any) -> Any:
-    """The number in a Tensor that needs no gradient; other values as they are."""
-    return value.item() if isinstance(value, Tensor) and not value.requires_grad else value
+def scalar(value: Any, group: dict[str, Any] | None = None) -> Any:
+    """The number in a Tensor that needs no gradient; other values as they are, and where steps can be recorded."""
+    if (
+        not isinstance(value, Tensor)
+        or value.requires_grad
+        or (group is not None and group.get("capturable"))
+    ):
+        return value
+    return value.item()
 
 
 class GroupOptimizer(Optimizer):
     """An optimizer that steps group by group."""
 
     _slots: tuple[str, ...] = ()  # the state that is like the parameter, zeros at first
+    _capturable = False  # whether it takes capturable=True: nothing of its step depends on a value in Python
     _columns: tuple[str, ...] = ()  # what _init_group lists of the states; "name?": None where there is none
 
     def __init__(self, params: Any, defaults: dict[str, Any]) -> None:
@@ -173,7 +180,7 @@ class GroupOptimizer(Optimizer):
                 for p, own in zip(params, states):
                     if len(own) == 0:
                         self._begin(group, p, own)
-        check_capturable(group, params)
+        check_capturable(group, params, type(self))
         return Rows(params, grads, states, any_complex)
 
     def _keeps_state(self, group: dict[str, Any]) -> bool:
@@ -183,12 +190,16 @@ class GroupOptimizer(Optimizer):
         """Fills the state of a parameter before its first step."""
         if group.get("fused"):
             check_fused(p)
-        own["step"] = mica.tensor(0.0, dtype=step_dtype())
+        if group.get("capturable"):
+            own["step"] = mica.zeros((), dtype=mica.float32, device=p.device)
+        else:
+            own["step"] = mica.tensor(0.0, dtype=step_dtype())
         for name in self._slots:
             own[name] = mica.zeros_like(p)
 
-    def _advance(self, rows: Rows) -> list[float]:
-        """The number of each parameter's step that begins; its count says so when the step is done."""
+    def _advance(self, group: dict[str, Any], rows: Rows) -> list[Any]:
+        """The number of each parameter's step that begins; its count says so when the step is done. A
+        tensor on the parameter's device where the step can be recorded."""
         if _C._frame_kind() == "trace":
             raise RuntimeError(
                 f"The optimizer ({type(self).__name__}) reads the number of its step, which a trace would keep "
@@ -196,6 +207,13 @@ class GroupOptimizer(Optimizer):
                 "(mica.func.grad), and call step() outside of the graph."
             )
         rows.counts = [state["step"] for state in rows.states]
+        if group.get("capturable"):
+            return [s + 1 for s in rows.counts]
+        if _C._is_recording(rows.given[0].device):
+            raise RuntimeError(
+                f"The optimizer ({type(self).__name__}) reads the number of its step, which a recorded graph would "
+                "keep as it is now; make it with capturable=True, or call step() outside of the recording."
+            )
         return [s.item() + 1 for s in rows.counts]
 
 
@@ -216,23 +234,28 @@ def run(
     arguments; the key of a parameter (its count of steps, say) is mostly that of all."""
     state = [rows.column(name) for name in slots]
     others = number_columns(keys, numbers)
-    apply(operator, [rows.params, rows.grads, *state], [rows.params, *state], others, group["differentiable"])
+    apply(operator, [rows.params, rows.grads, *state], [rows.params, *state], others, by_operators(group))
+
+
+def by_operators(group: dict[str, Any]) -> bool:
+    """Whether the step is computed by ordinary operators, which take numbers that are tensors."""
+    return bool(group["differentiable"] or group.get("capturable"))
 
 
 def number_columns(keys: list[Any], numbers: Callable[[Any], tuple[Any, ...]]) -> Sequence[Any]:
     """numbers(key) where all keys are one, else a list for each number."""
     first = keys[0]
-    if keys.count(first) == len(keys):
+    if len(keys) == 1 or (not isinstance(first, Tensor) and keys.count(first) == len(keys)):
         return numbers(first)
     return [list(column) for column in zip(*map(numbers, keys))]
 
 
 def apply(
-    operator: str, inputs: list[list[Tensor]], outputs: list[list[Tensor]], others: Any, differentiable: bool
+    operator: str, inputs: list[list[Tensor]], outputs: list[list[Tensor]], others: Any, ordinary: bool
 ) -> None:
-    """Calls an operator over columns of tensors; its results take the place of `outputs`."""
-    if differentiable:
-        return _differentiable(operator, inputs, outputs, others)
+    """Calls an operator over columns of tensors; its results take the place of `outputs`. `ordinary`: by_operators()."""
+    if ordinary:
+        return _by_operators(operator, inputs, outputs, others)
     return over_rows(f"{operator}.out", *inputs, *others, *outputs)
 
 
@@ -268,7 +291,7 @@ _OPCODES: dict[str, Callable[..., Any]] = {
 }
 
 
-def _differentiable(
+def _by_operators(
     operator: str, inputs: list[list[Tensor]], outputs: list[list[Tensor]], others: Any
 ) -> None:
     for i in range(len(inputs[0])):
@@ -304,12 +327,21 @@ def fill(tensors: list[Tensor], values: list[float]) -> None:
     over_rows("fill_.Scalar", tensors, values)
 
 
-def check_capturable(group: dict[str, Any], params: list[Tensor]) -> None:
-    """capturable=True is for devices that capture graphs, of which there is none."""
-    if group.get("capturable"):
-        raise AssertionError(
-            "With capturable=True the parameters must be on a device that captures graphs of steps "
-            f"(cuda, xpu, hpu, xla); these are on ({params[0].device.type if params else 'none'})."
+def check_capturable(group: dict[str, Any], params: list[Tensor], kind: type) -> None:
+    """capturable=True is for devices that record graphs, and optimizers whose step they can record."""
+    if not group.get("capturable"):
+        return
+    for p in params:
+        if p.device.type in ("cpu", "meta"):
+            raise AssertionError(
+                "With capturable=True the parameters must be on a device that records graphs of steps (cuda); "
+                f"one is on ({p.device.type})."
+            )
+    if not getattr(kind, "_capturable", False):
+        raise NotImplementedError(
+            f"The step of ({kind.__name__}) cannot be recorded, since it reads values in Python; leave out "
+            "capturable= and call step() outside of the recording, or take Adam, AdamW, Adamax, Adadelta, "
+            "RMSprop, Rprop or SGD."
         )
 
 

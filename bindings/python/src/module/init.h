@@ -15,6 +15,7 @@ void InitTrace(PyObject* module);            // trace.cc
 void InitLibrary(PyObject* module);          // library.cc
 void InitPlugins(PyObject* module);          // plugins.cc
 void InitDevices(PyObject* module);
+void InitGraphs(PyObject* module);
 void InitAutocast(PyObject* module);     // autocast.cc
 void InitModuleSlots(PyObject* module);  // module_slots.cc
 void InitOverridable(PyObject* module);  // overridable.cc

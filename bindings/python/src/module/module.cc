@@ -198,6 +198,7 @@ void InitModule(PyObject* module) {
   InitLibrary(module);
   InitPlugins(module);
   InitDevices(module);
+  InitGraphs(module);
   InitAutocast(module);
   InitOverride(module);
   InitOverridable(module);

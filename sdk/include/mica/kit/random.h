@@ -36,6 +36,17 @@ inline constexpr Draw kBelow = {"below", 1, "((LANE)(first + (long)below(w, j, r
                                 "const long first, const ulong range"};
 inline constexpr Draw kBelowWide = {"below_wide", 2, kBelow.element, kBelow.parameters};
 
+// Words that the host sets aside. Three more, so that the first counter begins where a word may be used.
+inline MicaRandomWords Words(const MicaCall* call, MicaGenerator* generator, int64_t counters) {
+  MicaRandomWords words = {};
+  const int64_t count = counters * 4 + 3;
+  if (MICA_HAS(call->host, random_words))
+    plugin::Check(call->host->random_words(generator, PlaceOf(call), count, &words));
+  else
+    plugin::Check(call->host->random_philox(generator, PlaceOf(call), count, &words.seed, &words.offset));
+  return words;
+}
+
 template <typename F>
 inline void Run(const MicaCall* call, MicaTensor* self, MicaGenerator* generator, const Draw& draw,
                 F&& set_arguments) {
@@ -47,19 +58,17 @@ inline void Run(const MicaCall* call, MicaTensor* self, MicaGenerator* generator
   const int words = draw.words > 0 ? draw.words : lane == MICA_F64 ? 2 : 1;
   const int64_t count = t.numel(), per = 4 / words, items = (count + per - 1) / per;
   if (count == 0) return;
-  uint64_t seed = 0, offset = 0;
-  // Three more, so that the first counter begins where a word may be used.
-  plugin::Check(call->host->random_philox(generator, PlaceOf(call), items * 4 + 3, &seed, &offset));
+  const MicaRandomWords aside = Words(call, generator, items);
   Key key("random");
   const bool small = count < (int64_t{1} << 31);
-  key.Add(draw.name).Add(t.dtype()).Add(small);
+  key.Add(draw.name).Add(t.dtype()).Add(small).Add(aside.recorded != nullptr);
   const Kernel& kernel = FindKernel(device, key, "draw", call->name, [&] {
     const std::string suffix = Suffix(t.dtype());
     return LanesText(device, {lane, 1}, small) + Define("PER", std::to_string(per)) +
            Define("STORE(v, p)", "STORE_" + suffix + "(v, p, 1)") + Define("ROUNDED", "rounded_" + suffix) +
            Define("PARAMETERS", "global E_" + suffix + "* out, " + draw.parameters) +
            Define("ELEMENT", "E_" + suffix) + Define("VALUE(w, j, i)", draw.element) +
-           Define("BEFORE_ALL", draw.before) + kRandomText;
+           Define("BEFORE_ALL", draw.before) + (aside.recorded ? Define("RECORDED", "1") : "") + kRandomText;
   });
   std::unique_ptr<Workspace> dense;
   if (!t.contiguous()) dense = std::make_unique<Workspace>(call, count * t.itemsize());
@@ -67,9 +76,10 @@ inline void Run(const MicaCall* call, MicaTensor* self, MicaGenerator* generator
     Launch launch(call, kernel);
     launch.Pointer(dense ? dense->data() : t.data<void>());
     set_arguments(launch, lane);
-    launch.Value<uint64_t>(seed)
-        .Value<uint64_t>((offset + 3) / 4)
+    launch.Value<uint64_t>(aside.seed)
+        .Value<uint64_t>((aside.offset + 3) / 4)
         .Value<uint64_t>(static_cast<uint64_t>(count));
+    if (aside.recorded) launch.Pointer(aside.recorded);
     launch.Run(items, device.is_wide ? 256 : 64);
   }
   if (dense) pointwise::CopyFromDense(call, self, dense->data());

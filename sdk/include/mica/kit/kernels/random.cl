@@ -65,11 +65,21 @@ static LANE chance(uint w, float p, global int* raised) {
   return (ulong)w < (ulong)(p * 4294967296.0f);
 }
 
-kernel void draw(PARAMETERS, const ulong seed, const ulong counter, const ulong count) {
+#ifdef RECORDED  // work that is run again, each time from another place of the generator
+#define SEED recorded[0]
+#define FIRST_COUNTER (recorded[1] / 4 + counter)
+#define PLACE , const global ulong* recorded
+#else
+#define SEED seed
+#define FIRST_COUNTER counter
+#define PLACE
+#endif
+
+kernel void draw(PARAMETERS, const ulong seed, const ulong counter, const ulong count PLACE) {
   const INDEX first_of_item = (INDEX)get_global_id(0) * PER;
   if (first_of_item >= count) return;
   uint words[4];
-  philox(seed, counter + get_global_id(0), words);
+  philox(SEED, FIRST_COUNTER + get_global_id(0), words);
   BEFORE_ALL
 #ifndef __OPENCL_VERSION__  // whose pointers into memory point nowhere else
   if (first_of_item + PER <= count) {
