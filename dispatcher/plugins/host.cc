@@ -11,6 +11,8 @@
 #include <utility>
 #include <vector>
 
+#include <mica/memory.h>
+
 #include "absl/strings/numbers.h"
 #include "dispatcher/calls/adapters_return.h"
 #include "dispatcher/calls/boxed_results.h"
@@ -19,6 +21,7 @@
 #include "dispatcher/devices/graphs.h"
 #include "dispatcher/devices/streams.h"
 #include "dispatcher/layers/layers_extension.h"
+#include "dispatcher/plugins/settings.h"
 #include "dispatcher/plugins/status.h"
 #include "dispatcher/registration/earlier_schema.h"
 #include "dispatcher/registration/extensions.h"
@@ -207,12 +210,22 @@ MicaStr HostBackendName(int32_t index) {
   return {name.data(), static_cast<int64_t>(name.size())};
 }
 
+MicaStatus EmptyCache(MicaDevice device) {
+  return CatchAll([&] { AllocatorFor(Device::FromAbi(device)).EmptyCache(); });
+}
+const MicaMemory* MemoryExtension() {
+  static constexpr MicaMemory table = {{sizeof(MicaMemory), 1, 0}, &EmptyCache};
+  return &table;
+}
+
 // The host's extensions, and those that plugins offer each other, by name.
 const void* FindExtension(MicaStr name, uint32_t minimum_minor) {
   // T2 is locked to one version: the minor is compared for equality.
   if (View(name) == MICA_LAYERS_EXTENSION)
     return minimum_minor == MICA_LAYERS_MINOR ? LayersExtension() : nullptr;
   if (View(name) == MICA_OPERATORS_EXTENSION) return OperatorsExtension();
+  if (View(name) == MICA_SETTINGS_EXTENSION) return minimum_minor == 0 ? SettingsExtension() : nullptr;
+  if (View(name) == MICA_MEMORY_EXTENSION) return minimum_minor == 0 ? MemoryExtension() : nullptr;
   if (View(name) == "mica.set_parallel_for") return reinterpret_cast<const void*>(&SetParallelFor);
   const void* found = nullptr;
   const MicaStatus failed = CatchAll([&] { found = PublicExtension(View(name), minimum_minor); });

@@ -203,6 +203,7 @@ def torch_program() -> dict[str, Any]:
 
 
 def rows(device: str, options: Options) -> Iterator[Row]:
+    mica.backends.cudnn.allow_tf32 = False  # the CPU's losses are not of rounded numbers
     for make in (digits, mlp, gpt, lstm):
         yield Row(make.__name__, lambda make=make: compared(make, device), limit=100)
     yield Row("program", lambda: program(device, options.more.get("epochs", 5), options.out), limit=160)

@@ -22,6 +22,7 @@
 
 #include <mica/abi.h>
 #include <mica/program.h>
+#include <mica/settings.h>
 #include <mica/signature.h>
 
 namespace mica {
@@ -253,6 +254,23 @@ const Table* Extension(const char* name, uint32_t major, uint32_t minimum_minor)
                     "itself and waits for this call.");
   return static_cast<const Table*>(found);
 }
+
+// What a program has set, by a name of <mica/settings.h>. Make one once, when the host is there, as a static
+// variable of the function that reads it: a read is a load. `otherwise` is its number under a host that does
+// not know the name, or has no settings.
+class Setting {
+ public:
+  Setting(const char* name, int64_t otherwise) : otherwise_(otherwise) {
+    if (!Host()) return;
+    const void* table = Host()->extension(Str(MICA_SETTINGS_EXTENSION), 0);
+    if (table) place_ = static_cast<const MicaSettings*>(table)->find(Str(name));
+  }
+  int64_t value() const { return place_ ? mica_setting_read(place_) : otherwise_; }
+
+ private:
+  const int64_t* place_ = nullptr;
+  int64_t otherwise_;
+};
 
 class Registrar {
  public:

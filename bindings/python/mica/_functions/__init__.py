@@ -242,7 +242,7 @@ def set_default_tensor_type(t: Any) -> None:
     _C.set_default_dtype(legacy._dtype)
 
 
-_precision = ["highest"]
+_PRECISIONS = ("highest", "high", "medium")  # by the number of the setting
 
 
 def get_float32_matmul_precision() -> str:
@@ -257,16 +257,17 @@ def get_float32_matmul_precision() -> str:
         >>> mica.get_float32_matmul_precision()
         'highest'
     """
-    return _precision[0]
+    return _PRECISIONS[_C._setting("float32_matmul_precision")]
 
 
 def set_float32_matmul_precision(precision: str) -> None:
-    """Sets how exact products of float32 matrices must be; Mica computes them in float32 in any case.
+    """Sets how exact products of float32 matrices must be on devices that have faster ones; the CPU's are in any case.
 
     As `torch.set_float32_matmul_precision`.
 
     Args:
-        precision (str): "highest", the setting at the start, "high" or "medium".
+        precision (str): "highest", the setting at the start: float32 itself; "high": rounded to TF32 (10 bits of
+            mantissa); "medium": to bfloat16 or better.
 
     Raises:
         ValueError: It is another.
@@ -277,9 +278,9 @@ def set_float32_matmul_precision(precision: str) -> None:
         'high'
         >>> mica.set_float32_matmul_precision("highest")
     """
-    if precision not in ("highest", "high", "medium"):
+    if precision not in _PRECISIONS:
         raise ValueError(f"The precision ({precision}) is unknown; expected 'highest', 'high' or 'medium'.")
-    _precision[0] = precision
+    _C._set_setting("float32_matmul_precision", _PRECISIONS.index(precision))
 
 
 def broadcast_shapes(*shapes: Any) -> Any:

@@ -42,11 +42,12 @@ def use_deterministic_algorithms(mode: bool, *, warn_only: bool = False) -> None
     """Makes a program give the same results in every run, memory that it reads before it writes it included.
 
     As `torch.use_deterministic_algorithms`. Mica's CPU kernels give them anyway; what changes is memory that nobody
-    wrote, as of `mica.empty`, which is filled (`mica.utils.deterministic.fill_uninitialized_memory`).
+    wrote, as of `mica.empty`, which is filled (`mica.utils.deterministic.fill_uninitialized_memory`), and on other devices
+    algorithms: a kernel that adds up in any order leaves the call to the CPU.
 
     Args:
         mode (bool): Whether results have to be the same in every run.
-        warn_only (bool): Kept for programs that ask. Default: False.
+        warn_only (bool): Whether an operator that has no such algorithm warns only. Default: False.
 
     Raises:
         TypeError: An argument is no bool.
@@ -64,6 +65,7 @@ def use_deterministic_algorithms(mode: bool, *, warn_only: bool = False) -> None
                 f"bool, not {type(value).__name__}"
             )
     _deterministic[:] = [bool(mode), warn_only]
+    _C._set_setting("deterministic", 0 if not mode else 2 if warn_only else 1)
     _apply()
 
 

@@ -40,6 +40,17 @@ def fallback(policy: str) -> Iterator[None]:
         mica.set_fallback(before)
 
 
+@contextmanager
+def exact() -> Iterator[None]:
+    """Convolutions of float32 do not round to TF32, inside, as they may at first."""
+    before = mica.backends.cudnn.allow_tf32
+    mica.backends.cudnn.allow_tf32 = False
+    try:
+        yield
+    finally:
+        mica.backends.cudnn.allow_tf32 = before
+
+
 def _plugin_of(device: str) -> dict[str, str]:
     backend = mica.device(device).type
     plugins = [p for p in mica.plugins() if f"backend:{backend}" in p["provides"].split(",")]
@@ -66,7 +77,7 @@ def run_task(task: Task, watch: Watch = lambda line: None) -> list[Row]:
         load_checks()
         with fallback("allow"):
             return runtime.run_check(task.name, task.device, watch)
-    with fallback("error"):
+    with fallback("error"), exact():
         return check_operator(ENTRIES[task.name], task.device, list(task.dtypes), list(task.checks), watch)
 
 

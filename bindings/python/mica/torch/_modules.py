@@ -60,6 +60,9 @@ class TorchModule(types.ModuleType):
             return  # `import torch.nn.utils.weight_norm` leaves the function in its place
         if not name.startswith("__") and not isinstance(value, TorchModule):
             for real in table.real_modules(self.__name__):
+                if hasattr(getattr(type(real), name, None), "__set__"):
+                    setattr(real, name, value)  # a setting, which Mica's module holds alone
+                    return
                 if hasattr(real, name) and self._is(real, name):
                     _names_of(self)["_mica_replaced"].setdefault(name, (real, getattr(real, name)))
                     setattr(real, name, value)

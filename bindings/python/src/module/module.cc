@@ -15,6 +15,7 @@
 #include "dispatcher/calls/warn_once.h"
 #include "dispatcher/explain/explain.h"
 #include "dispatcher/plugins/host.h"
+#include "dispatcher/plugins/settings.h"
 #include "kernels/uninitialized.h"
 #include "tensor/promote.h"
 
@@ -156,9 +157,28 @@ PyObject* SetWarnAlways(PyObject*, PyObject* always) {
 }
 PyObject* GetWarnAlways(PyObject*, PyObject*) { return NewBool(IsWarnAlways()); }
 
+PyObject* SettingFunction(PyObject*, PyObject* args) {
+  return Guarded([&] {
+    const char* name;
+    if (!PyArg_ParseTuple(args, "s:_setting", &name)) throw PythonErrorIsSet();
+    return PyLong_FromLongLong(GetSetting(name));
+  });
+}
+PyObject* SetSettingFunction(PyObject*, PyObject* args) {
+  return Guarded([&] {
+    const char* name;
+    long long value;
+    if (!PyArg_ParseTuple(args, "sL:_set_setting", &name, &value)) throw PythonErrorIsSet();
+    SetSetting(name, value);
+    return NewNone();
+  });
+}
+
 PyMethodDef kFunctions[] = {
     {"get_default_dtype", GetDefaultDType, METH_NOARGS, "get_default_dtype() -> dtype"},
     {"_set_fill_uninitialized", SetFillUninitializedFunction, METH_O, nullptr},
+    {"_setting", SettingFunction, METH_VARARGS, nullptr},
+    {"_set_setting", SetSettingFunction, METH_VARARGS, nullptr},
     {"set_default_dtype", SetDefaultDTypeFunction, METH_O,
      "set_default_dtype(dtype)\n\nOf tensors made from Python floats."},
     {"promote_types", PromoteTypesFunction, METH_VARARGS, "promote_types(type1, type2) -> dtype"},

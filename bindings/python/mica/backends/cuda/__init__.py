@@ -1,0 +1,3 @@
+"""mica.backends.cuda: settings of products of matrices."""
+
+from mica.backends.cuda import matmul as matmul

@@ -1,0 +1,29 @@
+/* What a plugin may ask of the host's caching allocators beyond MicaHost's allocate and free, in C11.
+ *
+ * The host offers this table as the extension MICA_MEMORY_EXTENSION. Append-only.
+ */
+#ifndef MICA_MEMORY_H_
+#define MICA_MEMORY_H_
+
+#include <mica/abi.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define MICA_MEMORY_EXTENSION "mica.memory"
+
+typedef struct MicaMemory {
+  MicaTable head; /* 1.0 */
+  /* Gives all idle blocks of a device's allocator back to the device, which may wait for it. For a plugin
+   * whose vendor's library has found no memory, before it tries again; the host's own `allocate` does so by
+   * itself. */
+  MicaStatus (*empty_cache)(MicaDevice device);
+} MicaMemory;
+
+MICA_LAYOUT_ASSERT(offsetof(MicaMemory, empty_cache) == sizeof(MicaTable));
+
+#ifdef __cplusplus
+}
+#endif
+#endif /* MICA_MEMORY_H_ */
