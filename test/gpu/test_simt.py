@@ -335,6 +335,52 @@ def test_the_order_of_work_items_changes_nothing(simt_plugin):
     assert differ == {}
 
 
+SCATTERS = {
+    "index_add": lambda x, i, v: x.index_add(0, i, v),
+    "scatter": lambda x, i, v: x.scatter(0, i, v),
+    "scatter_add": lambda x, i, v: x.scatter_add(0, i, v),
+    "scatter_reduce sum": lambda x, i, v: x.scatter_reduce(0, i, v, "sum"),
+    "scatter_reduce prod": lambda x, i, v: x.scatter_reduce(0, i, v, "prod"),
+    "scatter_reduce mean": lambda x, i, v: x.scatter_reduce(0, i, v, "mean"),
+    "index_copy": lambda x, i, v: x.index_copy(0, i, v),
+    "index_put": lambda x, i, v: x.index_put((i,), v),
+    "index_put accumulate": lambda x, i, v: x.index_put((i,), v, accumulate=True),
+    "embedding_dense_backward": lambda x, i, v: mica.ops.mica.embedding_dense_backward(
+        v[:, None], i, 5, -1, False
+    ),
+    "unfold_backward": lambda x, i, v: mica.ops.mica.unfold_backward(v[:8].view(4, 2), [5], 0, 2, 1),
+}
+ANY_ORDER = {
+    "scatter value": lambda x, i, v: x.scatter(0, i, 2),
+    "scatter_reduce amax": lambda x, i, v: x.scatter_reduce(0, i, v, "amax"),
+    "index_add of one": lambda x, i, v: x.index_add(0, i[:1], v[:1]),
+    "index_put of one value": lambda x, i, v: x.index_put((i,), v[0]),
+}
+# Sums of integers are the same in any order, and so is what these store.
+SAME_OF_INTEGERS = {name for name in SCATTERS if not name.endswith(("scatter", "index_copy", "index_put"))}
+
+
+@pytest.mark.parametrize("mode", [{}, {"warn_only": True}], ids=["error", "warn"])
+@pytest.mark.parametrize("dtype", ["float32", "float64", "float16", "bfloat16", "int64", "int32", "uint8"])
+@pytest.mark.parametrize("name", [*SCATTERS, *ANY_ORDER])
+def test_scatters_that_have_to_be_the_same_run_on_the_cpu(name, dtype, mode):
+    f = {**SCATTERS, **ANY_ORDER}[name]
+    to = getattr(mica, dtype)
+    call = [mica.arange(5).to(to), mica.arange(12) % 5 * 3 % 5, (mica.arange(12) % 3).to(to)]
+    there = [x.to("simt") for x in call]
+    want = f(*call)
+    before = sum(mica.fallback_counts().get("simt", {}).values())
+    mica.use_deterministic_algorithms(True, **mode)
+    try:
+        got = f(*there)
+    finally:
+        mica.use_deterministic_algorithms(False)
+    fell_back = sum(mica.fallback_counts().get("simt", {}).values()) - before
+    same = name in ANY_ORDER or ("float" not in dtype and name in SAME_OF_INTEGERS)
+    assert fell_back == int(not same)
+    assert got.tolist() == want.tolist()
+
+
 # ---- what is said
 
 

@@ -4,7 +4,8 @@
 // The result starts as a copy of the data, or zeros; then a work-item for each element of
 // the source combines it into its place, with atomics where elements may meet. Half types
 // and small integers combine in a workspace of wider lanes, so that half types add up in
-// float. Elements that meet add up in any order, and of those that are stored any one stays.
+// float. Elements that meet add up in any order, and of those that are stored any one stays: where a program
+// asks for the same results in every run, such calls go on to the CPU.
 #pragma once
 
 #include <algorithm>
@@ -91,12 +92,30 @@ class Target {
   void* data_ = nullptr;
 };
 
+// Whether elements that meet may give another result in another order.
+inline bool DependsOnOrder(const Scatter& s) {
+  if (s.Count() < 2) return false;
+  if (s.write == Write::kMove || s.write == Write::kStore)
+    return s.source && std::any_of(s.source_strides.begin(), s.source_strides.end(),
+                                   [](int64_t stride) { return stride != 0; });
+  if (s.combine == Combine::kMax || s.combine == Combine::kMin) return false;
+  const bool is_float = s.dtype == MICA_F32 || s.dtype == MICA_F64;
+  return is_float || (s.write == Write::kSwap && s.combine == Combine::kProgram);
+}
+
+// Throws NotImplemented where the program wants what atomics do not give.
+inline void CheckDeterministic(const Scatter& s) {
+  static const plugin::Setting deterministic(MICA_SETTING_DETERMINISTIC, 0);
+  if (deterministic.value() != 0 && DependsOnOrder(s)) throw plugin::NotImplemented();
+}
+
 // Runs the kernels of one scatter; `counts` has an element for each of the target.
 class Kernels {
  public:
   Kernels(const Scatter& s, const void* counts)
       : s_(s), device_(DeviceOf(s.call)), integers_(IntegersOf(s)), small_(IsSmall(s)), counts_(counts) {
     if (s.sizes.size() > 8 || s.side_sizes.size() > 10) throw plugin::NotImplemented();
+    CheckDeterministic(s);
     if (s.write != Write::kMove) {
       CheckDtype(device_, s.dtype);
       CheckDtype(device_, s.lane());
