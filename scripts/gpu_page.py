@@ -46,7 +46,7 @@ def speed(rows: Rows) -> Iterator[str]:
     yield "\n## Speed beside torch\n"
     yield (
         "Both in one process, in turns; medians in microseconds, torch's time over Mica's (above 1: Mica is "
-        "faster). torch rounds float32 to TF32 in convolutions, Mica does not (`MICA_CUDA_TF32=1` lets it). "
+        "faster). Both round float32 to TF32 in convolutions, and not in products, as they do unless told otherwise. "
         "Where no size is said, operands have 256 MB.\n"
     )
     yield "| row | Mica | torch | torch / Mica | |\n|---|---|---|---|---|"

@@ -155,7 +155,11 @@ enum : cublasStatus_t {
 };
 enum cublasOperation_t : int { CUBLAS_OP_N = 0, CUBLAS_OP_T = 1 };
 enum cublasMath_t : int { CUBLAS_DEFAULT_MATH = 0, CUBLAS_MATH_DISALLOW_REDUCED_PRECISION_REDUCTION = 16 };
-enum cublasComputeType_t : int { CUBLAS_COMPUTE_32F = 68, CUBLAS_COMPUTE_64F = 70 };
+enum cublasComputeType_t : int {
+  CUBLAS_COMPUTE_32F = 68,
+  CUBLAS_COMPUTE_64F = 70,
+  CUBLAS_COMPUTE_32F_FAST_TF32 = 77,
+};
 enum cublasGemmAlgo_t : int { CUBLAS_GEMM_DEFAULT = -1 };
 enum cudaDataType : int {
   CUDA_R_32F = 0,
@@ -184,6 +188,67 @@ enum cudaDataType : int {
      long long a_stride, const void* b, cudaDataType b_type, int64_t ldb, long long b_stride,         \
      const void* beta, void* c, cudaDataType c_type, int64_t ldc, long long c_stride, int64_t batch,  \
      cublasComputeType_t compute, cublasGemmAlgo_t algorithm))
+
+// --- matrix products with something added, libcublasLt, which comes along with libcublas
+
+using cublasLtHandle_t = struct cublasLtContext*;  // a cublasHandle_t is one too
+using cublasLtMatmulDesc_t = struct cublasLtMatmulDescOpaque*;
+using cublasLtMatrixLayout_t = struct cublasLtMatrixLayoutOpaque*;
+using cublasLtMatmulPreference_t = struct cublasLtMatmulPreferenceOpaque*;
+
+enum cublasLtMatmulDescAttributes_t : int {
+  CUBLASLT_MATMUL_DESC_TRANSA = 3,
+  CUBLASLT_MATMUL_DESC_TRANSB = 4,
+  CUBLASLT_MATMUL_DESC_EPILOGUE = 7,
+  CUBLASLT_MATMUL_DESC_BIAS_POINTER = 8,
+};
+enum cublasLtEpilogue_t : int { CUBLASLT_EPILOGUE_BIAS = 4 };
+enum cublasLtMatmulPreferenceAttributes_t : int {
+  CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES = 1,
+  CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK = 3,
+  CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES = 5,
+  CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES = 6,
+  CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES = 7,
+  CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES = 8,
+};
+// Partial sums in the type of the sums, not in that of the result.
+enum cublasLtReductionScheme_t : uint32_t { CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE = 2 };
+
+struct cublasLtMatmulAlgo_t {
+  uint64_t data[8];
+};
+struct cublasLtMatmulHeuristicResult_t {
+  cublasLtMatmulAlgo_t algo;
+  size_t workspaceSize;
+  cublasStatus_t state;
+  float wavesCount;
+  int reserved[4];
+};
+
+#define MICA_CUBLASLT_FUNCTIONS(X)                                                                         \
+  X(cublasStatus_t, cublasLtMatmulDescCreate,                                                              \
+    (cublasLtMatmulDesc_t * product, cublasComputeType_t compute, cudaDataType scale))                     \
+  X(cublasStatus_t, cublasLtMatmulDescDestroy, (cublasLtMatmulDesc_t product))                             \
+  X(cublasStatus_t, cublasLtMatmulDescSetAttribute,                                                        \
+    (cublasLtMatmulDesc_t product, cublasLtMatmulDescAttributes_t attribute, const void* value,            \
+     size_t size))                                                                                         \
+  X(cublasStatus_t, cublasLtMatrixLayoutCreate,                                                            \
+    (cublasLtMatrixLayout_t * layout, cudaDataType type, uint64_t rows, uint64_t columns, int64_t ld))     \
+  X(cublasStatus_t, cublasLtMatrixLayoutDestroy, (cublasLtMatrixLayout_t layout))                          \
+  X(cublasStatus_t, cublasLtMatmulPreferenceCreate, (cublasLtMatmulPreference_t * preference))             \
+  X(cublasStatus_t, cublasLtMatmulPreferenceDestroy, (cublasLtMatmulPreference_t preference))              \
+  X(cublasStatus_t, cublasLtMatmulPreferenceSetAttribute,                                                  \
+    (cublasLtMatmulPreference_t preference, cublasLtMatmulPreferenceAttributes_t attribute,                \
+     const void* value, size_t size))                                                                      \
+  X(cublasStatus_t, cublasLtMatmulAlgoGetHeuristic,                                                        \
+    (cublasLtHandle_t handle, cublasLtMatmulDesc_t product, cublasLtMatrixLayout_t a,                      \
+     cublasLtMatrixLayout_t b, cublasLtMatrixLayout_t c, cublasLtMatrixLayout_t d,                         \
+     cublasLtMatmulPreference_t preference, int most, cublasLtMatmulHeuristicResult_t* found, int* count)) \
+  X(cublasStatus_t, cublasLtMatmul,                                                                        \
+    (cublasLtHandle_t handle, cublasLtMatmulDesc_t product, const void* alpha, const void* a,              \
+     cublasLtMatrixLayout_t a_layout, const void* b, cublasLtMatrixLayout_t b_layout, const void* beta,    \
+     const void* c, cublasLtMatrixLayout_t c_layout, void* d, cublasLtMatrixLayout_t d_layout,             \
+     const cublasLtMatmulAlgo_t* algorithm, void* workspace, size_t workspace_size, CUstream stream))
 
 // --- convolutions, libcudnn.so.9
 
@@ -216,6 +281,7 @@ enum cudnnMathType_t : int {
   CUDNN_FMA_MATH = 3,                         // float stays float
 };
 enum cudnnTensorFormat_t : int { CUDNN_TENSOR_NCHW = 0, CUDNN_TENSOR_NHWC = 1 };
+enum cudnnDeterminism_t : int { CUDNN_NON_DETERMINISTIC = 0, CUDNN_DETERMINISTIC = 1 };
 enum cudnnConvolutionMode_t : int { CUDNN_CROSS_CORRELATION = 1 };
 
 // What cudnn_cnn.h has three times, with an enumeration of its own for `algo` each:
@@ -225,7 +291,7 @@ struct ConvolutionAlgoPerf {
   cudnnStatus_t status;
   float time;
   size_t memory;  // of the workspace, in bytes
-  int determinism;
+  cudnnDeterminism_t determinism;
   cudnnMathType_t mathType;
   int reserved[3];
 };
@@ -293,6 +359,9 @@ struct CompilerApi {
 struct CublasApi {
   MICA_CUBLAS_FUNCTIONS(MICA_CUDA_POINTER_)
 };
+struct CublasLtApi {
+  MICA_CUBLASLT_FUNCTIONS(MICA_CUDA_POINTER_)
+};
 struct CudnnApi {
   MICA_CUDNN_FUNCTIONS(MICA_CUDA_POINTER_)
 };
@@ -306,6 +375,9 @@ inline std::vector<Symbol> SymbolsOf(CompilerApi& api) {
   return {MICA_CUDA_COMPILER_FUNCTIONS(MICA_CUDA_SYMBOL_)};
 }
 inline std::vector<Symbol> SymbolsOf(CublasApi& api) { return {MICA_CUBLAS_FUNCTIONS(MICA_CUDA_SYMBOL_)}; }
+inline std::vector<Symbol> SymbolsOf(CublasLtApi& api) {
+  return {MICA_CUBLASLT_FUNCTIONS(MICA_CUDA_SYMBOL_)};
+}
 inline std::vector<Symbol> SymbolsOf(CudnnApi& api) { return {MICA_CUDNN_FUNCTIONS(MICA_CUDA_SYMBOL_)}; }
 #undef MICA_CUDA_SYMBOL_
 

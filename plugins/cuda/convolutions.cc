@@ -2,12 +2,13 @@
 //
 // cuDNN lists its algorithms for a shape, the fastest first as its heuristics see it. A plan keeps those
 // whose workspace is small enough, with all descriptors, so that a shape that was seen before costs a look-up
-// and a launch. One that cuDNN refuses when it is to run is left out from then on.
+// and a launch. One that cuDNN refuses when it is to run is left out from then on; one whose workspace there
+// is no memory for, in that call. Where a program asks for it, a new plan tries them and keeps the fastest.
 #include "plugins/cuda/convolutions.h"
 
 #include <algorithm>
 #include <atomic>
-#include <cstdlib>
+#include <limits>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -20,6 +21,8 @@
 
 #include "plugins/cuda/context.h"
 #include "plugins/cuda/cudnn.h"
+#include "plugins/cuda/driver.h"
+#include "plugins/cuda/host_memory.h"
 
 namespace cuda {
 namespace {
@@ -34,20 +37,32 @@ struct Arithmetic {
   cudnnMathType_t math;
 };
 
-// Whether float32 may be rounded to TF32 (10 bits of mantissa) in convolutions: where MICA_CUDA_TF32 is 1.
-bool RoundsToTf32() {
-  static const bool rounds = [] {
-    const char* value = getenv("MICA_CUDA_TF32");
-    return value && value[0] == '1';
-  }();
-  return rounds;
+// What the host's settings ask of a convolution. Its bytes are part of a key.
+struct Wishes {
+  int64_t tf32 = 0;           // float32 may be rounded to it
+  int64_t deterministic = 0;  // the same bits in every run
+  int64_t tries = 0;          // how many algorithms are timed; 0: the heuristics' first is taken
+};
+
+Wishes CurrentWishes() {
+  static const mica::plugin::Setting tf32(MICA_SETTING_CONVOLUTION_TF32, 0);
+  static const mica::plugin::Setting deterministic(MICA_SETTING_CONVOLUTION_DETERMINISTIC, 0);
+  static const mica::plugin::Setting everywhere(MICA_SETTING_DETERMINISTIC, 0);
+  static const mica::plugin::Setting benchmark(MICA_SETTING_CONVOLUTION_BENCHMARK, 0);
+  static const mica::plugin::Setting limit(MICA_SETTING_CONVOLUTION_BENCHMARK_LIMIT, 10);
+  Wishes wishes;
+  wishes.tf32 = tf32.value() != 0;
+  wishes.deterministic = deterministic.value() != 0 || everywhere.value() != 0;
+  // What is timed differs from run to run, and with it the algorithm.
+  if (benchmark.value() != 0 && !wishes.deterministic)
+    wishes.tries = limit.value() > 0 ? limit.value() : std::numeric_limits<int64_t>::max();
+  return wishes;
 }
 
-bool ArithmeticOf(int32_t dtype, Arithmetic* arithmetic) {
+bool ArithmeticOf(int32_t dtype, const Wishes& wishes, Arithmetic* arithmetic) {
   switch (dtype) {
     case MICA_F32:
-      *arithmetic = {CUDNN_DATA_FLOAT, CUDNN_DATA_FLOAT,
-                     RoundsToTf32() ? CUDNN_DEFAULT_MATH : CUDNN_FMA_MATH};
+      *arithmetic = {CUDNN_DATA_FLOAT, CUDNN_DATA_FLOAT, wishes.tf32 ? CUDNN_DEFAULT_MATH : CUDNN_FMA_MATH};
       return true;
     case MICA_F64:
       *arithmetic = {CUDNN_DATA_DOUBLE, CUDNN_DATA_DOUBLE, CUDNN_DEFAULT_MATH};
@@ -117,7 +132,8 @@ struct Choice {
   cudnnConvolutionDescriptor_t convolution;
 };
 
-// What is known of a shape. Threads share it; only `next_` changes, once it is made.
+// What is known of a shape. Threads share it; once it is made, `next_` changes alone, and the order of
+// `choices_` in the first call, where they are timed.
 class Plan {
  public:
   Plan() = default;
@@ -126,9 +142,12 @@ class Plan {
   ~Plan();
 
   // Leaves `choices_` empty where cuDNN does not support the shape.
-  void Make(cudnnHandle_t handle, int device, const ConvolutionShape& shape);
-  // Queues an algorithm; false where none is left.
+  void Make(cudnnHandle_t handle, int device, const ConvolutionShape& shape, const Wishes& wishes);
+  // Queues an algorithm; false where none is left. Throws where there is no memory for any.
   bool Run(cudnnHandle_t handle, const gpu::ConvolutionProblem& problem);
+  // Runs the first `tries` algorithms and puts them in the order of their times. Only before others have the
+  // plan; waits for the device.
+  void Time(cudnnHandle_t handle, const gpu::ConvolutionProblem& problem, int64_t tries);
 
  private:
   bool MakeTensor(cudnnTensorDescriptor_t* tensor, const int* size, const Sizes& sizes, int device);
@@ -136,8 +155,11 @@ class Plan {
                        int device);
   cudnnStatus_t Queue(cudnnHandle_t handle, const ConvolutionCall& call, const Choice& choice,
                       void* workspace);
+  bool SetStream(cudnnHandle_t handle, const gpu::ConvolutionProblem& problem);
+  double Milliseconds(cudnnHandle_t handle, const gpu::ConvolutionProblem& problem, const Choice& choice);
 
   static constexpr size_t kMostWorkspace = size_t{1} << 30;
+  static constexpr int kTimedRuns = 3;
 
   Arithmetic arithmetic_{};
   cudnnTensorDescriptor_t image_ = nullptr, result_ = nullptr;
@@ -189,9 +211,9 @@ bool Plan::MakeConvolution(cudnnConvolutionDescriptor_t* convolution, cudnnMathT
                    device);
 }
 
-void Plan::Make(cudnnHandle_t handle, int device, const ConvolutionShape& shape) {
+void Plan::Make(cudnnHandle_t handle, int device, const ConvolutionShape& shape, const Wishes& wishes) {
   Sizes sizes;
-  if (!ArithmeticOf(shape.dtype, &arithmetic_) || !SizesOf(shape, &sizes)) return;
+  if (!ArithmeticOf(shape.dtype, wishes, &arithmetic_) || !SizesOf(shape, &sizes)) return;
   const CudnnApi& api = Cudnn();
   const cudnnTensorFormat_t format = sizes.channels_last ? CUDNN_TENSOR_NHWC : CUDNN_TENSOR_NCHW;
   cudnnConvolutionDescriptor_t asked = nullptr;
@@ -231,6 +253,7 @@ void Plan::Make(cudnnHandle_t handle, int device, const ConvolutionShape& shape)
     const ConvolutionAlgoPerf& one = found[i];
     if (one.status != CUDNN_STATUS_SUCCESS || one.memory > kMostWorkspace) continue;
     if (one.mathType == CUDNN_TENSOR_OP_MATH_ALLOW_CONVERSION) continue;
+    if (wishes.deterministic && one.determinism != CUDNN_DETERMINISTIC) continue;
     if (arithmetic_.math == CUDNN_FMA_MATH && one.mathType != CUDNN_FMA_MATH) continue;
     Choice choice{one.algo, one.memory, nullptr};
     if (MakeConvolution(&choice.convolution, one.mathType, sizes, device)) choices_.push_back(choice);
@@ -262,44 +285,107 @@ cudnnStatus_t Plan::Queue(cudnnHandle_t handle, const ConvolutionCall& call, con
   return CUDNN_STATUS_BAD_PARAM;
 }
 
+// The problem's memory for a workspace; NULL where there is none left.
+void* WorkspaceOf(const gpu::ConvolutionProblem& problem, size_t size) {
+  try {
+    return problem.workspace(size);
+  } catch (const mica::plugin::Error& error) {
+    if (error.code != MICA_ERROR_OUT_OF_MEMORY) throw;
+    return nullptr;
+  }
+}
+
 const char* FunctionOf(ConvolutionKind kind) {
   return kind == ConvolutionKind::kForward         ? "cudnnConvolutionForward"
          : kind == ConvolutionKind::kBackwardInput ? "cudnnConvolutionBackwardData"
                                                    : "cudnnConvolutionBackwardFilter";
 }
 
+bool Plan::SetStream(cudnnHandle_t handle, const gpu::ConvolutionProblem& problem) {
+  const auto stream = reinterpret_cast<CUstream>(problem.stream);
+  return Succeeded(Cudnn().cudnnSetStream(handle, stream), "cudnnSetStream", problem.device);
+}
+
 bool Plan::Run(cudnnHandle_t handle, const gpu::ConvolutionProblem& problem) {
-  if (next_ >= choices_.size()) return false;
-  if (!Succeeded(Cudnn().cudnnSetStream(handle, reinterpret_cast<CUstream>(problem.stream)), "cudnnSetStream",
-                 problem.device))
-    return false;
+  if (next_ >= choices_.size() || !SetStream(handle, problem)) return false;
+  bool lacks_memory = false;
   for (size_t i = next_; i < choices_.size(); ++i) {
     const Choice& choice = choices_[i];
-    void* workspace = choice.workspace > 0 ? problem.workspace(choice.workspace) : nullptr;
+    void* workspace = nullptr;
+    if (choice.workspace > 0 && !(workspace = WorkspaceOf(problem, choice.workspace))) {
+      lacks_memory = true;
+      continue;
+    }
     const cudnnStatus_t status = Queue(handle, problem.convolution, choice, workspace);
+    const char* function = FunctionOf(problem.convolution.shape.kind);
     // A kernel that cuDNN fails to build or to load leaves others.
-    const bool others = IsKind(status, CUDNN_STATUS_INTERNAL_ERROR) && i + 1 < choices_.size();
-    if (!others && Succeeded(status, FunctionOf(problem.convolution.shape.kind), problem.device)) return true;
-    next_ = i + 1;
+    const bool others = IsKind(status, CUDNN_STATUS_INTERNAL_ERROR) &&
+                        status != CUDNN_STATUS_INTERNAL_ERROR_DEVICE_ALLOCATION_FAILED &&
+                        i + 1 < choices_.size();
+    if (!others && Succeeded(status, function, problem.device)) return true;
+    if (!lacks_memory) next_ = i + 1;
   }
+  if (lacks_memory)
+    MICA_PLUGIN_THROW(MICA_ERROR_OUT_OF_MEMORY,
+                      "The device (cuda:" + std::to_string(problem.device) +
+                          ") has no memory for the workspace of a convolution of cuDNN's.");
   return false;
 }
 
-// Plans by device and shape. Past some thousand shapes it begins anew: a program whose shapes never come
+double Plan::Milliseconds(cudnnHandle_t handle, const gpu::ConvolutionProblem& problem,
+                          const Choice& choice) {
+  constexpr double kNever = std::numeric_limits<double>::infinity();
+  void* workspace = choice.workspace > 0 ? WorkspaceOf(problem, choice.workspace) : nullptr;
+  if (choice.workspace > 0 && !workspace) return kNever;
+  CudaDriver& driver = GetCudaDriver();
+  const int device = problem.device;
+  const uint64_t start = driver.EventCreate(device), end = driver.EventCreate(device);
+  double best = kNever;
+  for (int run = 0; run < kTimedRuns; ++run) {  // the first one may load a kernel
+    driver.EventRecord(device, start, problem.stream);
+    if (Queue(handle, problem.convolution, choice, workspace) != CUDNN_STATUS_SUCCESS) break;
+    driver.EventRecord(device, end, problem.stream);
+    driver.EventSync(device, end);
+    best = std::min(best, driver.EventElapsed(device, start, end));
+  }
+  driver.EventDestroy(device, start);
+  driver.EventDestroy(device, end);
+  return best;
+}
+
+void Plan::Time(cudnnHandle_t handle, const gpu::ConvolutionProblem& problem, int64_t tries) {
+  if (choices_.size() < 2 || !SetStream(handle, problem)) return;
+  std::vector<std::pair<double, Choice>> timed;
+  for (const Choice& choice : choices_) {
+    if (static_cast<int64_t>(timed.size()) >= tries) break;
+    timed.emplace_back(Milliseconds(handle, problem, choice), choice);
+  }
+  std::stable_sort(timed.begin(), timed.end(),
+                   [](const auto& a, const auto& b) { return a.first < b.first; });
+  for (size_t i = 0; i < timed.size(); ++i) choices_[i] = timed[i].second;
+}
+
+// Plans by device, shape and wishes. Past some thousand it begins anew: a program whose shapes never come
 // again has no use for them.
 class Plans {
  public:
-  std::shared_ptr<Plan> Find(cudnnHandle_t handle, int device, const ConvolutionShape& shape) {
-    static_assert(std::has_unique_object_representations_v<ConvolutionShape>, "bytes of a shape are its key");
-    std::string key(reinterpret_cast<const char*>(&device), sizeof device);
+  std::shared_ptr<Plan> Find(cudnnHandle_t handle, const gpu::ConvolutionProblem& problem) {
+    const ConvolutionShape& shape = problem.convolution.shape;
+    const Wishes wishes = CurrentWishes();
+    static_assert(std::has_unique_object_representations_v<ConvolutionShape> &&
+                      std::has_unique_object_representations_v<Wishes>,
+                  "their bytes are a key");
+    std::string key(reinterpret_cast<const char*>(&problem.device), sizeof problem.device);
     key.append(reinterpret_cast<const char*>(&shape), sizeof shape);
+    key.append(reinterpret_cast<const char*>(&wishes), sizeof wishes);
     {
       std::lock_guard<std::mutex> lock(mutex_);
       const auto found = plans_.find(key);
       if (found != plans_.end()) return found->second;
     }
     auto plan = std::make_shared<Plan>();
-    plan->Make(handle, device, shape);
+    plan->Make(handle, problem.device, shape, wishes);
+    if (wishes.tries > 0) plan->Time(handle, problem, wishes.tries);
     std::lock_guard<std::mutex> lock(mutex_);
     if (plans_.size() >= kMost) plans_.clear();
     return plans_.emplace(std::move(key), std::move(plan)).first->second;
@@ -319,17 +405,20 @@ Plans& GetPlans() {
 class CudnnConvolutions final : public gpu::Convolutions {
  public:
   bool Has(int, int32_t dtype) override {
+    static const mica::plugin::Setting library(MICA_SETTING_CONVOLUTION_LIBRARY, 1);
     Arithmetic arithmetic{};
-    return ArithmeticOf(dtype, &arithmetic) && CudnnMissing().empty();
+    return ArithmeticOf(dtype, {}, &arithmetic) && library.value() != 0 && CudnnMissing().empty();
   }
   bool Run(const gpu::ConvolutionProblem& problem) override;
 };
 
 bool CudnnConvolutions::Run(const gpu::ConvolutionProblem& problem) {
+  static std::atomic<bool> warned{false};
   Use(problem.device);
-  const CudnnHandle handle(problem.device);
-  if (!handle.get()) return false;
-  return GetPlans().Find(handle.get(), problem.device, problem.convolution.shape)->Run(handle.get(), problem);
+  return TryTwice(problem.device, warned, [&] {
+    const CudnnHandle handle(problem.device);
+    return handle.get() && GetPlans().Find(handle.get(), problem)->Run(handle.get(), problem);
+  });
 }
 
 }  // namespace

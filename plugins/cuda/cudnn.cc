@@ -1,6 +1,7 @@
 // Opening cuDNN, a pool of its handles, and its failures.
 #include "plugins/cuda/cudnn.h"
 
+#include <atomic>
 #include <map>
 #include <mutex>
 #include <vector>
@@ -8,6 +9,7 @@
 #include <mica/plugin.h>
 
 #include "plugins/cuda/folders.h"
+#include "plugins/cuda/host_memory.h"
 
 namespace cuda {
 namespace {
@@ -64,6 +66,9 @@ class Handles {
     cudnnHandle_t handle = nullptr;
     const cudnnStatus_t status = Cudnn().cudnnCreate(&handle);
     if (status == CUDNN_STATUS_SUCCESS) return handle;
+    // Throws where there is no memory: that may be otherwise the next time.
+    if (status == CUDNN_STATUS_INTERNAL_ERROR_DEVICE_ALLOCATION_FAILED)
+      Succeeded(status, "cudnnCreate", device);
     Fail("cudnnCreate", status);
     return nullptr;
   }
@@ -74,9 +79,13 @@ class Handles {
   }
 
   void Fail(const char* function, cudnnStatus_t status) {
+    static std::atomic<bool> warned{false};
     const std::string sentence = Missing(std::string(function) + " failed with " + Describe(status));
-    std::lock_guard<std::mutex> lock(mutex_);
-    if (failure_.empty()) failure_ = sentence;
+    {
+      std::lock_guard<std::mutex> lock(mutex_);
+      if (failure_.empty()) failure_ = sentence;
+    }
+    WarnOnce(warned, sentence);
   }
 
   // Why cuDNN does not start, or "".

@@ -3,8 +3,8 @@
 
 #include "plugins/cuda/compiler.h"
 #include "plugins/cuda/context.h"
+#include "plugins/cuda/cublas.h"
 #include "plugins/cuda/cudnn.h"
-#include "plugins/cuda/products.h"
 
 namespace cuda {
 namespace {

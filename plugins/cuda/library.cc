@@ -27,7 +27,11 @@ bool Library::Open(const std::vector<std::string>& candidates, const std::vector
     link_map* map = nullptr;
     const bool known = dlinfo(handle, RTLD_DI_LINKMAP, &map) == 0 && map && map->l_name && *map->l_name;
     path_ = known ? map->l_name : candidate;
-    if (Resolve(handle, symbols)) return true;
+    if (Resolve(handle, symbols)) {
+      handle_ = handle;
+      return true;
+    }
+    path_.clear();
     exists = true;
     dlclose(handle);
   }
@@ -40,7 +44,6 @@ bool Library::Resolve(void* handle, const std::vector<Symbol>& symbols) {
     void* address = dlsym(handle, symbol.name);
     if (!address) {
       reason_ = path_ + " lacks the function " + symbol.name;
-      path_.clear();
       return false;
     }
     std::memcpy(symbol.slot, &address, sizeof address);

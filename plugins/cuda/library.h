@@ -26,6 +26,9 @@ class Library {
   // symbol, and writes the symbols. Returns false where there is none; reason() then says why.
   bool Open(const std::vector<std::string>& candidates, const std::vector<Symbol>& symbols);
 
+  // Writes the symbols of the opened library, or of those that it brought along; false where one lacks.
+  bool Find(const std::vector<Symbol>& symbols) { return Resolve(handle_, symbols); }
+
   // Where the library lies, "/usr/lib/libcuda.so.1", and its folder without the last slash.
   const std::string& path() const { return path_; }
   std::string folder() const;
@@ -35,6 +38,7 @@ class Library {
  private:
   bool Resolve(void* handle, const std::vector<Symbol>& symbols);
 
+  void* handle_ = nullptr;
   std::string path_, reason_;
 };
 

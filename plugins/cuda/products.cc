@@ -1,4 +1,4 @@
-// Matrix products by cuBLAS: which layouts are one of its own, and a pool of its handles.
+// Matrix products by cuBLAS: which layouts are one of its own, and what the settings let it round.
 //
 // cuBLAS knows matrices by columns: a column's elements lie side by side, and columns are `ld` elements
 // apart. A matrix by rows is the transpose of such a one, so a product whose result lies by rows is computed
@@ -6,124 +6,58 @@
 #include "plugins/cuda/products.h"
 
 #include <algorithm>
-#include <map>
-#include <mutex>
-#include <utility>
-#include <vector>
+#include <atomic>
 
 #include <mica/plugin.h>
 
-#include "plugins/cuda/api.h"
 #include "plugins/cuda/context.h"
-#include "plugins/cuda/folders.h"
+#include "plugins/cuda/cublas.h"
+#include "plugins/cuda/host_memory.h"
+#include "plugins/cuda/products_with_row.h"
 
 namespace cuda {
 namespace {
-
-struct Cublas {
-  CublasApi api;
-  std::string missing;
-};
-
-// Opened at the first use, and never destroyed.
-const Cublas& OpenCublas() {
-  static const Cublas& cublas = *[] {
-    auto* made = new Cublas;
-    Library library;
-    if (!library.Open(LibraryCandidates("libcublas.so", DriverVersion()), SymbolsOf(made->api)))
-      made->missing =
-          "NVIDIA's matrix products (libcublas.so.13 or .12) are not found, so Mica's own kernels compute "
-          "them: "
-          "install CUDA's toolkit or the package nvidia-cublas, or name its folder in MICA_CUDA_LIBRARIES (" +
-          library.reason() + ").";
-    return made;
-  }();
-  return cublas;
-}
-
-void CheckCublas(cublasStatus_t status, const char* function, int device) {
-  if (__builtin_expect(status == CUBLAS_STATUS_SUCCESS, 1)) return;
-  const char* name = OpenCublas().api.cublasGetStatusName(status);
-  MICA_PLUGIN_THROW(status == CUBLAS_STATUS_ALLOC_FAILED ? MICA_ERROR_OUT_OF_MEMORY : MICA_ERROR_RUNTIME,
-                    std::string("cuBLAS's ") + function +
-                        " failed on the device (cuda:" + std::to_string(device) + ") with " +
-                        (name ? name : "a status without a name") + " (" + std::to_string(status) + ").");
-}
-
-// Handles that nobody uses at the moment. A handle serves one thread at a time, and has a workspace that the
-// products of one stream share: a stream gets the handle that it had before, if that is free.
-class Handles {
- public:
-  cublasHandle_t Take(const CublasApi& api, int device, uint64_t stream) {
-    {
-      std::lock_guard<std::mutex> lock(mutex_);
-      Idle& idle = idle_[device];
-      auto found = std::find_if(idle.handles.begin(), idle.handles.end(),
-                                [&](const auto& entry) { return entry.first == stream; });
-      // Past some handles, another stream's serves, as cuBLAS allows; last bits may vary then.
-      if (found == idle.handles.end() && idle.made >= kMost && !idle.handles.empty())
-        found = idle.handles.begin();
-      if (found != idle.handles.end()) {
-        const cublasHandle_t handle = found->second;
-        idle.handles.erase(found);
-        return handle;
-      }
-      ++idle.made;
-    }
-    cublasHandle_t handle = nullptr;
-    CheckCublas(api.cublasCreate_v2(&handle), "cublasCreate", device);
-    // Sums of halves stay float until the end, also where several blocks of threads share one.
-    CheckCublas(api.cublasSetMathMode(handle, CUBLAS_MATH_DISALLOW_REDUCED_PRECISION_REDUCTION),
-                "cublasSetMathMode", device);
-    return handle;
-  }
-
-  void Return(cublasHandle_t handle, int device, uint64_t stream) {
-    std::lock_guard<std::mutex> lock(mutex_);
-    idle_[device].handles.emplace_back(stream, handle);
-  }
-
- private:
-  static constexpr int kMost = 8;  // a workspace takes up to 32 MiB of the device
-  struct Idle {
-    int made = 0;
-    std::vector<std::pair<uint64_t, cublasHandle_t>> handles;  // with the stream of the last use
-  };
-  std::mutex mutex_;
-  std::map<int, Idle> idle_;
-};
-
-Handles& GetHandles() {
-  static Handles& handles = *new Handles;
-  return handles;
-}
 
 // How cuBLAS computes with a dtype, and what alpha and beta are for it.
 struct Arithmetic {
   cudaDataType type;
   cublasComputeType_t compute;
-  bool is_complex;
+  cublasMath_t mode = CUBLAS_DEFAULT_MATH;
+  bool is_complex = false;
 };
 
+cublasComputeType_t SinglePrecision() {
+  static const mica::plugin::Setting precision(MICA_SETTING_FLOAT32_MATMUL_PRECISION, 0);
+  return precision.value() == 0 ? CUBLAS_COMPUTE_32F : CUBLAS_COMPUTE_32F_FAST_TF32;
+}
+
+// Sums of halves are float until the end, or, where a setting allows it, halves between the parts of a sum
+// that several blocks of threads share.
+cublasMath_t ModeOf(const mica::plugin::Setting& reduction) {
+  return reduction.value() ? CUBLAS_DEFAULT_MATH : CUBLAS_MATH_DISALLOW_REDUCED_PRECISION_REDUCTION;
+}
+
 bool ArithmeticOf(int32_t dtype, Arithmetic* arithmetic) {
+  static const mica::plugin::Setting of_float16(MICA_SETTING_FLOAT16_REDUCTION, 1);
+  static const mica::plugin::Setting of_bfloat16(MICA_SETTING_BFLOAT16_REDUCTION, 1);
   switch (dtype) {
     case MICA_F32:
-      *arithmetic = {CUDA_R_32F, CUBLAS_COMPUTE_32F, false};
+      *arithmetic = {CUDA_R_32F, SinglePrecision()};
       return true;
     case MICA_F64:
-      *arithmetic = {CUDA_R_64F, CUBLAS_COMPUTE_64F, false};
+      *arithmetic = {CUDA_R_64F, CUBLAS_COMPUTE_64F};
       return true;
     case MICA_F16:
-      *arithmetic = {CUDA_R_16F, CUBLAS_COMPUTE_32F, false};
+      *arithmetic = {CUDA_R_16F, CUBLAS_COMPUTE_32F, ModeOf(of_float16)};
       return true;
     case MICA_BF16:
-      *arithmetic = {CUDA_R_16BF, CUBLAS_COMPUTE_32F, false};
+      *arithmetic = {CUDA_R_16BF, CUBLAS_COMPUTE_32F, ModeOf(of_bfloat16)};
       return true;
     case MICA_C64:
-      *arithmetic = {CUDA_C_32F, CUBLAS_COMPUTE_32F, true};
+      *arithmetic = {CUDA_C_32F, SinglePrecision(), CUBLAS_DEFAULT_MATH, true};
       return true;
     case MICA_C128:
-      *arithmetic = {CUDA_C_64F, CUBLAS_COMPUTE_64F, true};
+      *arithmetic = {CUDA_C_64F, CUBLAS_COMPUTE_64F, CUBLAS_DEFAULT_MATH, true};
       return true;
     default:
       return false;
@@ -182,60 +116,86 @@ bool OperandOf(const View& view, Operand* operand) {
   return stored.ByColumns();
 }
 
+// A product as cuBLAS takes it: c = alpha a b + beta c, or with a row of the result, a column of c, added.
+struct Call {
+  Arithmetic arithmetic;
+  View a, b, c;
+  Operand first, second;
+};
+
+bool CallOf(const gpu::GemmProblem& problem, Call* call) {
+  if (!ArithmeticOf(problem.dtype, &call->arithmetic)) return false;
+  if (!call->arithmetic.is_complex && (problem.alpha[1] != 0 || problem.beta[1] != 0)) return false;
+  if (problem.k <= 0) return false;
+  if (problem.batch > 1 &&
+      (problem.a.batch_stride < 0 || problem.b.batch_stride < 0 || problem.c.batch_stride <= 0))
+    return false;
+  call->a = ViewOf(problem.a, problem.m, problem.k);
+  call->b = ViewOf(problem.b, problem.k, problem.n);
+  call->c = ViewOf(problem.c, problem.m, problem.n);
+  if (problem.row ? call->c.Transposed().ByColumns() : IsBetterTransposed(call->c)) {
+    call->c = call->c.Transposed();
+    const View a_transposed = call->a.Transposed();
+    call->a = call->b.Transposed();
+    call->b = a_transposed;
+  } else if (problem.row) {
+    return false;
+  }
+  return call->c.ByColumns() && OperandOf(call->a, &call->first) && OperandOf(call->b, &call->second);
+}
+
+bool RunWithRow(const gpu::GemmProblem& problem, const Call& call) {
+  if (problem.batch > 1 || call.arithmetic.is_complex) return false;
+  ProductWithRow product;
+  product.device = problem.device;
+  product.type = call.arithmetic.type;
+  product.compute = call.arithmetic.compute;
+  product.is_exact = call.arithmetic.mode == CUBLAS_MATH_DISALLOW_REDUCED_PRECISION_REDUCTION;
+  product.a_operation = call.first.operation, product.b_operation = call.second.operation;
+  product.m = call.c.rows, product.n = call.c.columns, product.k = problem.k;
+  product.lda = call.first.ld, product.ldb = call.second.ld, product.ldc = call.c.LeadingDimension();
+  const Factor alpha(problem.alpha, call.arithmetic);
+  return Run(product, {alpha.pointer, call.a.matrix->data, call.b.matrix->data, call.c.matrix->data,
+                       problem.row, problem.stream});
+}
+
+bool RunProduct(const gpu::GemmProblem& problem, const Call& call) {
+  const Arithmetic& arithmetic = call.arithmetic;
+  const cublasHandle_t handle = CublasHandle(problem.device, problem.stream, arithmetic.mode);
+  if (!handle) return false;
+  const CublasApi& api = Cublas();
+  const Factor alpha(problem.alpha, arithmetic), beta(problem.beta, arithmetic);
+  const cudaDataType type = arithmetic.type;
+  const View &a = call.a, &b = call.b, &c = call.c;
+  if (problem.batch == 1)
+    return CublasSucceeded(
+        api.cublasGemmEx_64(handle, call.first.operation, call.second.operation, c.rows, c.columns, problem.k,
+                            alpha.pointer, a.matrix->data, type, call.first.ld, b.matrix->data, type,
+                            call.second.ld, beta.pointer, c.matrix->data, type, c.LeadingDimension(),
+                            arithmetic.compute, CUBLAS_GEMM_DEFAULT),
+        "cublasGemmEx_64", problem.device);
+  return CublasSucceeded(
+      api.cublasGemmStridedBatchedEx_64(
+          handle, call.first.operation, call.second.operation, c.rows, c.columns, problem.k, alpha.pointer,
+          a.matrix->data, type, call.first.ld, a.matrix->batch_stride, b.matrix->data, type, call.second.ld,
+          b.matrix->batch_stride, beta.pointer, c.matrix->data, type, c.LeadingDimension(),
+          c.matrix->batch_stride, problem.batch, arithmetic.compute, CUBLAS_GEMM_DEFAULT),
+      "cublasGemmStridedBatchedEx_64", problem.device);
+}
+
 class CublasProducts final : public gpu::Products {
  public:
   bool Gemm(const gpu::GemmProblem& problem) override;
 };
 
 bool CublasProducts::Gemm(const gpu::GemmProblem& problem) {
-  Arithmetic arithmetic{};
-  if (!ArithmeticOf(problem.dtype, &arithmetic)) return false;
-  if (!arithmetic.is_complex && (problem.alpha[1] != 0 || problem.beta[1] != 0)) return false;
+  static std::atomic<bool> warned{false};
   if (problem.m <= 0 || problem.n <= 0 || problem.batch <= 0) return true;  // an empty result
-  if (problem.k <= 0) return false;
-  const bool is_batch = problem.batch > 1;
-  if (is_batch && (problem.a.batch_stride < 0 || problem.b.batch_stride < 0 || problem.c.batch_stride <= 0))
-    return false;
-
-  View a = ViewOf(problem.a, problem.m, problem.k);
-  View b = ViewOf(problem.b, problem.k, problem.n);
-  View c = ViewOf(problem.c, problem.m, problem.n);
-  if (IsBetterTransposed(c)) {
-    c = c.Transposed();
-    const View a_transposed = a.Transposed();
-    a = b.Transposed();
-    b = a_transposed;
-  }
-  Operand first{}, second{};
-  if (!c.ByColumns() || !OperandOf(a, &first) || !OperandOf(b, &second)) return false;
-
-  const Cublas& cublas = OpenCublas();
-  if (!cublas.missing.empty()) return false;
+  Call call;
+  if (!CallOf(problem, &call) || !CublasMissing().empty()) return false;
   Use(problem.device);
-  const CublasApi& api = cublas.api;
-  const cublasHandle_t handle = GetHandles().Take(api, problem.device, problem.stream);
-  const Factor alpha(problem.alpha, arithmetic), beta(problem.beta, arithmetic);
-  const cudaDataType type = arithmetic.type;
-  cublasStatus_t status = api.cublasSetStream_v2(handle, reinterpret_cast<CUstream>(problem.stream));
-  const char* function = "cublasSetStream";
-  if (status == CUBLAS_STATUS_SUCCESS && !is_batch) {
-    function = "cublasGemmEx_64";
-    status = api.cublasGemmEx_64(handle, first.operation, second.operation, c.rows, c.columns, problem.k,
-                                 alpha.pointer, a.matrix->data, type, first.ld, b.matrix->data, type,
-                                 second.ld, beta.pointer, c.matrix->data, type, c.LeadingDimension(),
-                                 arithmetic.compute, CUBLAS_GEMM_DEFAULT);
-  } else if (status == CUBLAS_STATUS_SUCCESS) {
-    function = "cublasGemmStridedBatchedEx_64";
-    status = api.cublasGemmStridedBatchedEx_64(
-        handle, first.operation, second.operation, c.rows, c.columns, problem.k, alpha.pointer,
-        a.matrix->data, type, first.ld, a.matrix->batch_stride, b.matrix->data, type, second.ld,
-        b.matrix->batch_stride, beta.pointer, c.matrix->data, type, c.LeadingDimension(),
-        c.matrix->batch_stride, problem.batch, arithmetic.compute, CUBLAS_GEMM_DEFAULT);
-  }
-  GetHandles().Return(handle, problem.device, problem.stream);
-  if (status == CUBLAS_STATUS_NOT_SUPPORTED || status == CUBLAS_STATUS_ARCH_MISMATCH) return false;
-  CheckCublas(status, function, problem.device);
-  return true;
+  return TryTwice(problem.device, warned,
+                  [&] { return problem.row ? RunWithRow(problem, call) : RunProduct(problem, call); });
 }
 
 }  // namespace
@@ -244,7 +204,5 @@ gpu::Products& GetCublas() {
   static gpu::Products& products = *new CublasProducts;
   return products;
 }
-
-const std::string& CublasMissing() { return OpenCublas().missing; }
 
 }  // namespace cuda

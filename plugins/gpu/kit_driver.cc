@@ -98,6 +98,7 @@ bool KitDriver::Multiply(const mica::kit::Device& device, const mica::kit::Matri
   SetNumber(product.alpha, problem.alpha);
   SetNumber(product.beta, problem.beta);
   problem.a = MatrixOf(product.a), problem.b = MatrixOf(product.b), problem.c = MatrixOf(product.out);
+  problem.row = product.row;
   return products_->Gemm(problem);
 }
 

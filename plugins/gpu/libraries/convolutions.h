@@ -28,8 +28,8 @@ class Convolutions {
   // Whether Run may take convolutions of a dtype. Throws nothing.
   virtual bool Has(int device, int32_t dtype) = 0;
   // Queues the convolution on the problem's stream. Returns false, and does nothing, where the library is
-  // missing or does not take the problem. Halves are summed as float; float may be rounded to TF32 before it
-  // is multiplied, which PyTorch allows for convolutions too.
+  // missing, has no memory left or does not take the problem. Halves are summed as float. How exact the rest
+  // is, the host's settings say (<mica/settings.h>).
   virtual bool Run(const ConvolutionProblem& problem) = 0;
 };
 

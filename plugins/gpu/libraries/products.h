@@ -26,6 +26,8 @@ struct GemmProblem {
   double alpha[2] = {1, 0};  // real and imaginary part, which real dtypes leave out
   double beta[2] = {0, 0};   // 0: what `c` holds is not read
   GemmMatrix a, b, c;
+  // Not NULL: this row of n elements, side by side, is added to each row, in place of beta * c.
+  const void* row = nullptr;
 };
 
 class Products {
@@ -33,7 +35,8 @@ class Products {
   virtual ~Products() = default;
 
   // Queues the product on the problem's stream. Returns false, and does nothing, where the library is
-  // missing or does not take the dtype or layout. Halves are summed as float; float is not rounded to TF32.
+  // missing, has no memory left or does not take the problem. Halves are summed as float. How exact the rest
+  // is, the host's settings say (<mica/settings.h>).
   virtual bool Gemm(const GemmProblem& problem) = 0;
 };
 

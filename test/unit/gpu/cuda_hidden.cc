@@ -43,9 +43,7 @@ TEST_CASE("devices are described", "[.][fakes]") {
   REQUIRE(Cuda().ExchangeDevice(0) == 1);
   MICA_REQUIRE_ERROR(Cuda().Allocate(2, 1),
                      "The device (cuda:2) does not exist: this process sees (2) CUDA devices.");
-  // What the tests have no fake of is said.
-  for (const std::string& sentence : Cuda().Missing())
-    REQUIRE_THAT(sentence, Catch::Matchers::Contains("libcudnn.so.9"));
+  REQUIRE(Cuda().Missing().empty());
 }
 
 TEST_CASE("copies go through whichever context is current", "[.][fakes]") {

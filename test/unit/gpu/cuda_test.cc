@@ -1,7 +1,7 @@
 // CUDA's driver over libraries that imitate NVIDIA's (fake/), and what is said where there are none.
 //
-// The tests are in cuda_hidden.cc and cuda_products_hidden.cc; each group of them runs in a process whose
-// environment names the libraries.
+// The tests are in cuda_hidden.cc, cuda_products_hidden.cc and cuda_convolutions_hidden.cc; each group of
+// them runs in a process whose environment names the libraries.
 #include <filesystem>
 #include <fstream>
 
@@ -19,6 +19,14 @@ Environment Fakes() {
 }
 
 TEST_CASE("CUDA's driver and compiler", "[gpu][cuda]") { gpu::test::RunHidden("[fakes]", Fakes()); }
+
+TEST_CASE("cuDNN", "[gpu][cuda]") { gpu::test::RunHidden("[fakes-cudnn]", Fakes()); }
+
+TEST_CASE("cuDNN that does not start", "[gpu][cuda]") {
+  gpu::test::RunHidden("[fakes-cudnn-start]", Fakes());
+}
+
+TEST_CASE("cuBLAS that does not start", "[gpu][cuda]") { gpu::test::RunHidden("[fakes-cublas]", Fakes()); }
 
 TEST_CASE("CUDA where the device reaches the host's memory", "[gpu][cuda]") {
   Environment environment = Fakes();

@@ -71,6 +71,8 @@ struct MatrixProduct {
   int64_t batches = 1, m = 0, n = 0, k = 0;
   Matrix a, b, out;
   MicaScalar alpha{MICA_SCALAR_INT, 0, {1}}, beta{MICA_SCALAR_INT, 0, {0}};
+  // Not NULL: this row of n elements, side by side, is added to each row of out, in place of beta out.
+  const void* row = nullptr;
 };
 
 enum class ConvolutionKind : int32_t { kForward, kBackwardInput, kBackwardWeight };

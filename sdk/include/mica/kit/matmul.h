@@ -77,9 +77,26 @@ inline GemmText Text(const Product& p) {
   return text;
 }
 
-// The same by the driver's library; false where it has none. An addend is first copied to where
-// the result goes.
+// Products of one tile of the kit's kernel (gemm.h), and as deep: a library takes longer to be called than
+// they take to be computed (on an H100 17 us a call, of which the kernel is 3).
+constexpr int64_t kSmallSide = 64, kSmallDepth = 64, kSmallBatches = 64;
+
+inline bool IsSmall(const Product& p) {
+  return p.m <= kSmallSide && p.n <= kSmallSide && p.k <= kSmallDepth && p.batches <= kSmallBatches &&
+         p.out.dtype != MICA_C64 && p.out.dtype != MICA_C128;
+}
+
+// Whether the addend is a row that all rows get, as it is.
+inline bool AddsRow(const Product& p) {
+  const bool once =
+      p.beta.tag == MICA_SCALAR_INT ? p.beta.u.i == 1 : p.beta.tag == MICA_SCALAR_FLOAT && p.beta.u.f == 1;
+  return once && p.c.data != p.out.data && p.c.batch == 0 && p.c.row == 0 && (p.c.column == 1 || p.n == 1);
+}
+
+// The same by the driver's library; false where it has none. An addend that the library does not add by
+// itself is first copied to where the result goes.
 inline bool RunByLibrary(const Product& p) {
+  if (IsSmall(p)) return false;
   const auto same = [&](const Matrix& m) { return m.dtype == p.out.dtype; };
   if (!same(p.a) || !same(p.b) || (p.add && !same(p.c)) || p.m == 0 || p.n == 0) return false;
   MatrixProduct product;
@@ -87,8 +104,15 @@ inline bool RunByLibrary(const Product& p) {
   product.batches = p.batches, product.m = p.m, product.n = p.n, product.k = p.k;
   const auto matrix = [](const Matrix& m) { return MatrixProduct::Matrix{m.data, m.batch, m.row, m.column}; };
   product.a = matrix(p.a), product.b = matrix(p.b), product.out = matrix(p.out);
+  const Device& device = DeviceOf(p.call);
   if (p.add) {
-    product.alpha = p.alpha, product.beta = p.beta;
+    product.alpha = p.alpha;
+    if (AddsRow(p)) {
+      product.row = p.c.data;
+      if (TheDriver()->Multiply(device, product, p.call->stream)) return true;
+      product.row = nullptr;
+    }
+    product.beta = p.beta;
     const bool in_place = p.c.data == p.out.data && p.c.row == p.out.row && p.c.column == p.out.column &&
                           p.c.batch == p.out.batch;
     if (!in_place && !IsZero(p.beta)) {
@@ -98,7 +122,7 @@ inline bool RunByLibrary(const Product& p) {
       pointwise::CopyPart(p.call, Space{{p.batches, p.m, p.n}, {operand(p.out), operand(p.c)}});
     }
   }
-  return TheDriver()->Multiply(DeviceOf(p.call), product, p.call->stream);
+  return TheDriver()->Multiply(device, product, p.call->stream);
 }
 
 inline void Run(Product p) {

@@ -27,6 +27,12 @@ pid_t g_process = 0;
 size_t g_used = 0;
 int g_waits = 0, g_launched = 0, g_in_child = 0;
 
+// Events that pass, once a test has started the clock: a handle is a place among the times.
+bool g_has_clock = false;
+double g_clock = 0, g_times[64];
+size_t g_events = 0;
+size_t Place(Handle event) { return reinterpret_cast<size_t>(event) - 1; }
+
 void* Data(Address address) { return reinterpret_cast<void*>(address); }
 
 int Ready() {
@@ -53,6 +59,7 @@ FAKE(void) FakeShutDown() { g_down = true; }
 FAKE(void) FakeOtherContext() { t_current = nullptr; }
 FAKE(int) FakeWaits() { return g_waits; }
 FAKE(int) FakeLaunched() { return g_launched; }  // the argument of the last launch
+FAKE(void) FakeClock(double milliseconds) { g_has_clock = true, g_clock += milliseconds; }
 FAKE(int) FakeCallsInChild() { return g_in_child; }
 
 FAKE(int) cuInit(unsigned) {
@@ -189,13 +196,17 @@ FAKE(int) cuStreamWaitEvent(Handle, Handle, unsigned) { return InContext(); }
 FAKE(int) cuEventCreate(Handle* event, unsigned flags) {
   IN_CONTEXT;
   if (flags != 0) return kInvalid;
+  if (g_has_clock) return *event = reinterpret_cast<Handle>(g_events++ % 64 + 1), 0;
   return *event = kEvent, 0;
 }
 FAKE(int) cuEventDestroy_v2(Handle) { return InContext(); }
-FAKE(int) cuEventRecord(Handle, Handle) { return InContext(); }
+FAKE(int) cuEventRecord(Handle event, Handle) {
+  if (g_has_clock) g_times[Place(event)] = g_clock;
+  return InContext();
+}
 FAKE(int) cuEventSynchronize(Handle) {  // a kernel before it has failed
   IN_CONTEXT;
-  return kIllegalAddress;
+  return g_has_clock ? 0 : kIllegalAddress;
 }
 FAKE(int) cuEventQuery(Handle) {
   IN_CONTEXT;
@@ -203,6 +214,7 @@ FAKE(int) cuEventQuery(Handle) {
 }
 FAKE(int) cuEventElapsedTime(float* milliseconds, Handle start, Handle end) {
   IN_CONTEXT;
+  if (g_has_clock) return *milliseconds = static_cast<float>(g_times[Place(end)] - g_times[Place(start)]), 0;
   if (start == end) return kNotReady;
   return *milliseconds = 2.5F, 0;
 }
