@@ -366,13 +366,21 @@ def rows(device: str, options: Options) -> Iterator[Row]:
         return measure(pair)
 
     def settings() -> dict[str, Any]:
+        def flags(library: Any) -> dict[str, bool]:
+            backends = library.backends
+            return {
+                "matmul": backends.cuda.matmul.allow_tf32,
+                "convolution": backends.cudnn.allow_tf32,
+            }
+
         if torch is None:
-            return {"torch": "is not here"}
-        flags = {
-            "matmul": torch.backends.cuda.matmul.allow_tf32,
-            "convolution": torch.backends.cudnn.allow_tf32,
+            return {"torch": "is not here", "Mica allows TF32": flags(mica)}
+        return {
+            "torch": torch.__version__,
+            "torch's device": pair.torch_device,
+            "torch allows TF32": flags(torch),
+            "Mica allows TF32": flags(mica),
         }
-        return {"torch": torch.__version__, "torch's device": pair.torch_device, "torch allows TF32": flags}
 
     yield Row("settings", settings)
     tables = (small(), pointwise("float32"), products(), training(), pointwise("bfloat16"), indexing(), numbers(), transfers())  # fmt: skip
