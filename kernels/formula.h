@@ -100,6 +100,7 @@ inline MemoryFormat FormatOf(const Tensor& self) {
   return self.ndim() == 4 ? MemoryFormat::kChannelsLast : MemoryFormat::kChannelsLast3d;
 }
 inline int64_t StorageOffset(const Tensor& self) { return self.storage_offset(); }
+inline bool IsCpu(const Tensor& self) { return self.device().is_cpu(); }
 inline bool IsMeta(const Tensor& self) { return self.device().is_meta(); }
 inline bool IsConj(const Tensor& self) { return self.keys().has(keys::kConjugate); }
 inline bool IsNeg(const Tensor& self) { return self.keys().has(keys::kNegative); }

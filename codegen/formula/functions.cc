@@ -53,6 +53,7 @@ constexpr Row kRows[] = {
     {"is_contiguous(Tensor self, MemoryFormat format) -> bool", "IsContiguous"},
     {"format_of(Tensor self) -> MemoryFormat", "FormatOf"},
     {"storage_offset(Tensor self) -> int", "StorageOffset"},
+    {"is_cpu(Tensor self) -> bool", "IsCpu"},
     {"is_meta(Tensor self) -> bool", "IsMeta"},
     {"is_conj(Tensor self) -> bool", "IsConj"},
     {"is_neg(Tensor self) -> bool", "IsNeg"},

@@ -154,7 +154,8 @@ LATE = {
     "_index": "mica.ones(5, 3, device=D)[mica.tensor([0, 5], device=D)]",
     "_index_put": "mica.ones(5, device=D).index_put((mica.tensor([9], device=D),), mica.ones((), device=D))",
     "scatter.value": "mica.zeros(2, 3, device=D).scatter(1, mica.tensor([[0], [3]], device=D), 1.0)",
-    "nll_loss_forward": "F.cross_entropy(mica.zeros(2, 3, device=D), mica.tensor([0, 3], device=D))",
+    "nll_loss_forward": "F.nll_loss(mica.zeros(2, 3, device=D), mica.tensor([0, 3], device=D))",
+    "_cross_entropy_of_logits": "F.cross_entropy(mica.zeros(2, 3, device=D), mica.tensor([0, 3], device=D))",
     "floor_divide": "mica.tensor([4, 2], device=D) // mica.tensor([2, 0], device=D)",
     "remainder.Tensor": "mica.tensor([4, 2], device=D) % mica.tensor([2, 0], device=D)",
 }

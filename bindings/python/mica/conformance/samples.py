@@ -571,6 +571,8 @@ SAMPLES: dict[str, list[Call]] = {
     "kl_div": [args(X, pos(3, 4), r) for r in (0, 1, 2)] + [args(X, X, 1, log_target=True)],
     "nll_loss_forward": [args(X, i(3, high=4), None, r, -100) for r in (0, 1, 2)]
     + [args(X, i(3, high=4), t(4, low=0.1, grad=False), 1, 1), args(V, i(high=4), None, 1, -100)],
+    "_cross_entropy_of_logits": [args(X, i(3, high=4), None, r, 1) for r in (0, 1, 2)]
+    + [args(X, i(3, high=4), t(4, low=0.1, grad=False), 1, -100)],
     "nll_loss": [args(X, i(3, high=4)), args(X, i(3, high=4), t(4, low=0.1, grad=False), 2, 1)],
     "nll_loss_nd": [
         args(t(2, 3, 4), i(2, 4, high=3)),
@@ -821,6 +823,7 @@ UNSAMPLED: dict[str, str] = {
             "native_layer_norm_backward",
             "native_batch_norm_backward",
             "nll_loss_backward",
+            "_cross_entropy_of_logits_backward",
             "value_selecting_reduction_backward",
             "elu_backward",
             "_standard_gamma_grad",

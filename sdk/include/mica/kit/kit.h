@@ -10,6 +10,7 @@
 #include <mica/kit/convolution.h>
 #include <mica/kit/copies.h>
 #include <mica/kit/counting.h>
+#include <mica/kit/cross_entropy.h>
 #include <mica/kit/gather.h>
 #include <mica/kit/loss.h>
 #include <mica/kit/matmul.h>
@@ -48,6 +49,7 @@ inline void Register(plugin::Registrar& registrar, Driver& driver) {
   convolution::RegisterConvolution(registrar);
   pooling::RegisterPooling(registrar);
   loss::RegisterLoss(registrar);
+  loss::RegisterCrossEntropy(registrar);
   normalization::RegisterNormalization(registrar);
   random::RegisterRandom(registrar);
 }

@@ -41,16 +41,19 @@ inline void CheckTypes(const TensorRef& self, const TensorRef& target, const Mic
     throw plugin::NotImplemented();
 }
 
+// The error of kernels that write the element's number + 1.
+inline LateError ClassOutOfBounds(int64_t classes) {
+  return {MICA_ERROR_INDEX, "The class of element (",
+          ") of `target` is out of bounds for the number of classes (" + std::to_string(classes) + ").", -1};
+}
+
 inline void Forward(const MicaCall* call, MicaTensor* self, MicaTensor* target, MicaTensor* weight,
                     int64_t reduction, int64_t ignore_index, MicaTensor* output, MicaTensor* total_weight) {
   const TensorRef in(self), classes(target), out(output);
   CheckTypes(in, classes, weight);
   const Rows rows(in);
   const Kernel& kernel = FindLoss(call, in.dtype(), "nll_forward");
-  const Raise raise(call, {MICA_ERROR_INDEX, "The class of element (",
-                           ") of `target` is out of bounds for the number of classes (" +
-                               std::to_string(rows.classes) + ").",
-                           -1});
+  const Raise raise(call, ClassOutOfBounds(rows.classes));
   {
     Launch launch(call, kernel);
     launch.Pointer(in.data<void>()).Value<int64_t>(rows.row_stride).Value<int64_t>(rows.class_stride);

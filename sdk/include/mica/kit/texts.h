@@ -47,6 +47,9 @@ inline constexpr char kPoolingText[] =
 inline constexpr char kLossText[] =
 #include <mica/kit/kernels/loss.cl>
     ;
+inline constexpr char kCrossEntropyText[] =
+#include <mica/kit/kernels/cross_entropy.cl>
+    ;
 inline constexpr char kNormalizationText[] =
 #include <mica/kit/kernels/normalization.cl>
     ;
