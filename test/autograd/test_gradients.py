@@ -43,6 +43,7 @@ FILLS: dict[str, Any] = {
 
 # Formulas that no sample of this test runs, and the tests that do.
 MET_ELSEWHERE: dict[str, str] = {
+    "native_dropout": "test/gpu/test_simt_dropout.py, on the CPU too: its samples would be random",
     "_recurrent_layer": "test/nn/test_nn_torch.py: through LSTM, GRU and RNN",
     "_ctc_loss": "test/nn/test_nn_torch.py: through ctc_loss, whose arguments must be logarithms of shares",
 }

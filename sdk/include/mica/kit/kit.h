@@ -11,6 +11,7 @@
 #include <mica/kit/copies.h>
 #include <mica/kit/counting.h>
 #include <mica/kit/cross_entropy.h>
+#include <mica/kit/dropout.h>
 #include <mica/kit/gather.h>
 #include <mica/kit/loss.h>
 #include <mica/kit/matmul.h>
@@ -52,6 +53,7 @@ inline void Register(plugin::Registrar& registrar, Driver& driver) {
   loss::RegisterCrossEntropy(registrar);
   normalization::RegisterNormalization(registrar);
   random::RegisterRandom(registrar);
+  random::RegisterDropout(registrar);
 }
 
 }  // namespace kit

@@ -36,16 +36,32 @@ inline constexpr Draw kBelow = {"below", 1, "((LANE)(first + (long)below(w, j, r
                                 "const long first, const ulong range"};
 inline constexpr Draw kBelowWide = {"below_wide", 2, kBelow.element, kBelow.parameters};
 
-// Words that the host sets aside. Three more, so that the first counter begins where a word may be used.
-inline MicaRandomWords Words(const MicaCall* call, MicaGenerator* generator, int64_t counters) {
-  MicaRandomWords words = {};
-  const int64_t count = counters * 4 + 3;
-  if (MICA_HAS(call->host, random_words))
-    plugin::Check(call->host->random_words(generator, PlaceOf(call), count, &words));
-  else
-    plugin::Check(call->host->random_philox(generator, PlaceOf(call), count, &words.seed, &words.offset));
-  return words;
-}
+// Counters of the generator that the host sets aside, one for each work-item. In work that is recorded the
+// kernel finds the generator's place at each replay in `recorded`, its last argument.
+struct Counters {
+  uint64_t seed = 0, first = 0;
+  const uint64_t* recorded = nullptr;
+
+  Counters(const MicaCall* call, MicaGenerator* generator, int64_t items) {
+    const int64_t count = items * 4 + 3;  // three more, so that the first counter begins where a word may be used
+    MicaRandomWords words = {};
+    if (MICA_HAS(call->host, random_words))
+      plugin::Check(call->host->random_words(generator, PlaceOf(call), count, &words));
+    else
+      plugin::Check(call->host->random_philox(generator, PlaceOf(call), count, &words.seed, &words.offset));
+    seed = words.seed;
+    first = (words.offset + 3) / 4;
+    recorded = words.recorded;
+  }
+  // The text that makes the words, for kernels with RECORDED_PLACE behind their parameters.
+  std::string Text() const { return (recorded ? Define("RECORDED", "1") : std::string()) + kPhiloxText; }
+  void Place(Launch& launch) const {
+    if (recorded) launch.Pointer(recorded);
+  }
+};
+
+// Of the 2^32 words, how many stand for an event of probability p.
+inline uint64_t ThresholdOf(double p) { return static_cast<uint64_t>(p * 4294967296.0); }
 
 template <typename F>
 inline void Run(const MicaCall* call, MicaTensor* self, MicaGenerator* generator, const Draw& draw,
@@ -58,17 +74,17 @@ inline void Run(const MicaCall* call, MicaTensor* self, MicaGenerator* generator
   const int words = draw.words > 0 ? draw.words : lane == MICA_F64 ? 2 : 1;
   const int64_t count = t.numel(), per = 4 / words, items = (count + per - 1) / per;
   if (count == 0) return;
-  const MicaRandomWords aside = Words(call, generator, items);
+  const Counters counters(call, generator, items);
   Key key("random");
   const bool small = count < (int64_t{1} << 31);
-  key.Add(draw.name).Add(t.dtype()).Add(small).Add(aside.recorded != nullptr);
+  key.Add(draw.name).Add(t.dtype()).Add(small).Add(counters.recorded != nullptr);
   const Kernel& kernel = FindKernel(device, key, "draw", call->name, [&] {
     const std::string suffix = Suffix(t.dtype());
     return LanesText(device, {lane, 1}, small) + Define("PER", std::to_string(per)) +
            Define("STORE(v, p)", "STORE_" + suffix + "(v, p, 1)") + Define("ROUNDED", "rounded_" + suffix) +
            Define("PARAMETERS", "global E_" + suffix + "* out, " + draw.parameters) +
            Define("ELEMENT", "E_" + suffix) + Define("VALUE(w, j, i)", draw.element) +
-           Define("BEFORE_ALL", draw.before) + (aside.recorded ? Define("RECORDED", "1") : "") + kRandomText;
+           Define("BEFORE_ALL", draw.before) + counters.Text() + kRandomText;
   });
   std::unique_ptr<Workspace> dense;
   if (!t.contiguous()) dense = std::make_unique<Workspace>(call, count * t.itemsize());
@@ -76,10 +92,8 @@ inline void Run(const MicaCall* call, MicaTensor* self, MicaGenerator* generator
     Launch launch(call, kernel);
     launch.Pointer(dense ? dense->data() : t.data<void>());
     set_arguments(launch, lane);
-    launch.Value<uint64_t>(aside.seed)
-        .Value<uint64_t>((aside.offset + 3) / 4)
-        .Value<uint64_t>(static_cast<uint64_t>(count));
-    if (aside.recorded) launch.Pointer(aside.recorded);
+    launch.Value(counters.seed).Value(counters.first).Value<uint64_t>(static_cast<uint64_t>(count));
+    counters.Place(launch);
     launch.Run(items, device.is_wide ? 256 : 64);
   }
   if (dense) pointwise::CopyFromDense(call, self, dense->data());
@@ -124,7 +138,7 @@ inline void Bernoulli(const MicaCall* call, MicaTensor* self, double p, MicaGene
   MICA_PLUGIN_CHECK(p >= 0 && p <= 1, MICA_ERROR_RUNTIME,
                     "bernoulli_ needs a probability (" + std::to_string(p) + ") from 0 to 1.");
   Run(call, self, generator, kBernoulli,
-      [&](Launch& launch, int32_t) { launch.Value<uint64_t>(static_cast<uint64_t>(p * 4294967296.0)); });
+      [&](Launch& launch, int32_t) { launch.Value<uint64_t>(ThresholdOf(p)); });
 }
 
 inline void BernoulliEach(const MicaCall* call, MicaTensor* self, MicaTensor* p, MicaGenerator* generator) {

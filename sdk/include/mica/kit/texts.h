@@ -62,6 +62,12 @@ inline constexpr char kNormalizationBackwardText[] =
 inline constexpr char kNormalizationColumnsText[] =
 #include <mica/kit/kernels/normalization_columns.cl>
     ;
+inline constexpr char kPhiloxText[] =
+#include <mica/kit/kernels/philox.cl>
+    ;
+inline constexpr char kDropoutText[] =
+#include <mica/kit/kernels/dropout.cl>
+    ;
 inline constexpr char kRandomText[] =
 #include <mica/kit/kernels/random.cl>
     ;

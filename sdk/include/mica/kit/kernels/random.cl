@@ -1,23 +1,8 @@
 R"cl(
-// Random fills with Philox 4x32-10 (Salmon et al., SC 2011): a work-item makes the four
-// words of one counter and PER elements from them, so that what an element gets
-// depends on the seed and its place alone. The host defines PER; PARAMETERS: `out` and
-// the draw's own; ELEMENT: the type of a result in memory; ROUNDED(v): a lane as it is
-// held there; BEFORE_ALL: what the values of a work-item share; and VALUE(words, j, i):
-// the value of element i, from words j on.
-static void philox(ulong seed, ulong counter, uint* words) {
-  uint key0 = (uint)seed, key1 = (uint)(seed >> 32);
-  uint x = (uint)counter, y = (uint)(counter >> 32), z = 0, w = 0;
-  for (int round = 0; round < 10; ++round) {
-    const uint low0 = 0xD2511F53u * x, low1 = 0xCD9E8D57u * z;
-    const uint high0 = mul_hi(0xD2511F53u, x), high1 = mul_hi(0xCD9E8D57u, z);
-    x = high1 ^ y ^ key0, y = low1, z = high0 ^ w ^ key1, w = low0;
-    key0 += 0x9E3779B9u;
-    key1 += 0xBB67AE85u;
-  }
-  words[0] = x, words[1] = y, words[2] = z, words[3] = w;
-}
-
+// Random fills; stands after philox.cl: a work-item makes PER elements of the four words of one
+// counter. The host defines PER; PARAMETERS: `out` and the draw's own; ELEMENT: the type of a
+// result in memory; ROUNDED(v): a lane as it is held there; BEFORE_ALL: what the values of a
+// work-item share; and VALUE(words, j, i): the value of element i, from words j on.
 #ifdef LANE_FLOAT
 static LANE rounded_f16(LANE v) {
   ushort bits;
@@ -65,17 +50,7 @@ static LANE chance(uint w, float p, global int* raised) {
   return (ulong)w < (ulong)(p * 4294967296.0f);
 }
 
-#ifdef RECORDED  // work that is run again, each time from another place of the generator
-#define SEED recorded[0]
-#define FIRST_COUNTER (recorded[1] / 4 + counter)
-#define PLACE , const global ulong* recorded
-#else
-#define SEED seed
-#define FIRST_COUNTER counter
-#define PLACE
-#endif
-
-kernel void draw(PARAMETERS, const ulong seed, const ulong counter, const ulong count PLACE) {
+kernel void draw(PARAMETERS, const ulong seed, const ulong counter, const ulong count RECORDED_PLACE) {
   const INDEX first_of_item = (INDEX)get_global_id(0) * PER;
   if (first_of_item >= count) return;
   uint words[4];
