@@ -156,11 +156,24 @@ DEFINE_MEMORY(double)
 
 // bfloat16 is the upper half of a float, rounded to even; a NaN stays one.
 static VECTOR(float) from_bf16(VECTOR(ushort) v) { return AS(float, CONVERT(uint, v) << 16); }
+#if defined(HAS_BF16) && W == 1
+static ushort to_bf16(float v) { return bf16_of_float(v); }
+#elif defined(HAS_BF16)
+static VECTOR(ushort) to_bf16(VECTOR(float) v) {
+  VECTOR(ushort) r;
+  UNROLL for (int i = 0; i < W; i += 2) {
+    const uint pair = bf16_pair_of_floats(v.v[i], v.v[i + 1]);
+    r.v[i] = (ushort)pair, r.v[i + 1] = (ushort)(pair >> 16);
+  }
+  return r;
+}
+#else
 static VECTOR(ushort) to_bf16(VECTOR(float) v) {
   const VECTOR(uint) bits = AS(uint, v);
   const VECTOR(uint) rounded = (bits + 0x7fff + ((bits >> 16) & 1)) >> 16;
   return CONVERT(ushort, CHOOSE(v != v, (bits >> 16) | 0x40, rounded));
 }
+#endif
 
 // --- elements as lanes, and back -------------------------------------------------
 #ifdef LANE_BOOL
