@@ -16,6 +16,9 @@ namespace gather {
 
 using plugin::TensorRef;
 
+constexpr int64_t kEach = 4;                // elements of a work-item of a wide device
+constexpr int64_t kManyElements = 1 << 19;  // from which on so few work-items hide memory's latency
+
 // The bytes that fill an element; other numbers than 0 for dtypes that are lanes.
 inline void FillBytes(const Gather& g, char* bytes) {
   std::memset(bytes, 0, 16);
@@ -83,6 +86,8 @@ inline void Run(Gather g) {
     throw plugin::NotImplemented();
   Widen(&g);
   g.small = IsSmall(g);
+  const int64_t count = Product(g.side_sizes);
+  if (device.is_wide && count >= kManyElements) g.each = kEach;
   char fill[16];
   FillBytes(g, fill);
   for (int64_t at = g.out.itemsize(); at < 16; ++at) fill[at] = fill[at - g.out.itemsize()];
@@ -94,6 +99,7 @@ inline void Run(Gather g) {
       .Add(g.ndim())
       .Add(g.side_sizes.size())
       .Add(g.flat)
+      .Add(g.each)
       .Add(g.bounds);
   for (const Source& s : g.sources) key.Add(s.side).Add(s.index).Add(s.named);
   for (const Index& index : g.indices) key.Add(DtypeOf(index.tensor));
@@ -114,9 +120,8 @@ inline void Run(Gather g) {
       else
         launch.Value<int64_t>(v.value);
     launch.Bytes(fill, static_cast<size_t>(g.bytes)).Pointer(raise ? raise->word() : nullptr);
-    const int64_t count = Product(g.side_sizes);
     index(count);
-    launch.Run(count, device.is_wide ? 256 : 64);
+    launch.Run((count + g.each - 1) / g.each, device.is_wide ? 256 : 64);
   }
   if (raise) raise->Check();
 }

@@ -37,6 +37,7 @@ struct Gather {
   bool wraps = false;  // negative indices count from the end
   bool small = false;  // offsets fit 31 bits
   int64_t bytes = 0;   // of what moves as one: an element, or as many neighbours as make 16 bytes
+  int64_t each = 1;    // elements of a work-item
   int32_t bounds = MICA_BOUNDS_ERROR;
 
   Gather(const MicaCall* c, const MicaValue* a, const MicaTensor* from, const MicaTensor* to)

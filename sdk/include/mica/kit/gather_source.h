@@ -113,8 +113,9 @@ inline std::string GatherSource(const Gather& g, const Device& device, const Gat
   std::string text = parameters.text();
   text.resize(text.size() - 2);
   return LanesText(device, {MICA_I64, 1}, g.small) + Define("BITS", bits) +
-         Define("PARAMETERS", pointers + text) + Define("SIDE", SplitText("i", "o", sides) + numbers) +
-         Define("PLACE", place) + Define("OUTSIDE(at)", g.bounds == MICA_BOUNDS_FILL ? "" : "*raised = 1;") +
+         Define("EACH", N(static_cast<size_t>(g.each))) + Define("PARAMETERS", pointers + text) +
+         Define("SIDE", SplitText("i", "o", sides) + numbers) + Define("PLACE", place) +
+         Define("OUTSIDE(at)", g.bounds == MICA_BOUNDS_FILL ? "" : "outside = true;") +
          Define("OUT_AT", OffsetText("out", "o", sides)) + kGatherText;
 }
 

@@ -1,9 +1,9 @@
 // The pointwise and factory classes, and copies, which are pointwise too.
 //
 // Dense operands are one dimension of vectors. A broadcast whose last dimension is
-// dense in every operand, or constant (a bias), runs on vectors as well; anything else
-// runs an element at a time. Rows that are long enough are the second dimension of the
-// work-items, so that no element pays for a division to find its row. Coordinates
+// dense in every operand, or constant (a bias), runs on vectors as well, and on a GPU inputs with
+// small gaps (x[:, ::2]); anything else runs an element at a time. Rows that are long enough are the second
+// dimension of the work-items, so that no element pays for a division to find its row. Coordinates
 // (factories) keep their dimensions.
 #pragma once
 
@@ -74,18 +74,29 @@ inline int64_t RowGroup(const Call& c, int width) {
   return group;
 }
 
+// An input whose elements have small gaps between them: vectors read the gaps too. 0 where there are none.
+inline int64_t SpacingOf(const Call& c, size_t operand) {
+  if (operand < c.num_outputs || c.space.sizes.empty()) return 0;
+  const int64_t stride = c.space.operands[operand].strides.back();
+  return stride == 2 || stride == 4 ? stride : 0;
+}
+
 inline int Width(const Call& c, const Device& device) {
   const Space& space = c.space;
   if (space.sizes.empty() || c.coordinates || !FitsVectors(c)) return 1;
-  int widest = 1;
+  int64_t widest = 1;
+  bool has_gaps = false;
   for (size_t k = 0; k < space.operands.size(); ++k) {
-    const int64_t stride = space.operands[k].strides.back();
-    if (stride != 1 && (stride != 0 || k < c.num_outputs)) return 1;
-    if (device.access_bytes > 0 && stride == 1) widest = std::max(widest, BytesOf(space.operands[k].dtype));
+    const int64_t stride = space.operands[k].strides.back(), spacing = SpacingOf(c, k);
+    const bool reads_gaps = spacing > 0 && device.access_bytes > 0;
+    if (stride != 1 && !reads_gaps && (stride != 0 || k < c.num_outputs)) return 1;
+    has_gaps |= reads_gaps;
+    if (device.access_bytes > 0 && stride != 0)
+      widest = std::max(widest, stride * BytesOf(space.operands[k].dtype));
   }
   int native = device.vector_width;
   while (device.access_bytes > 0 && native > 1 && native * widest > device.access_bytes) native /= 2;
-  const bool whole = space.sizes.size() == 1 || space.sizes.back() % native == 0;
+  const bool whole = space.sizes.size() == 1 || (!has_gaps && space.sizes.back() % native == 0);
   return whole || RowGroup(c, native) > 0 ? native : 1;
 }
 
@@ -117,7 +128,9 @@ inline std::string Source(const Call& c, const Device& device) {
     parameters += (result ? "" : "const ") + PointerType(c, k) + " a" + n + ", ";
     // Along the last dimension a vector is dense: no multiplication is needed.
     std::string at = OffsetText(n, "c", NumStrides(c));
+    const int64_t spacing = c.width > 1 ? SpacingOf(c, k) : 0;
     if (c.width > 1 && !IsSplat(c, k)) at += " + c" + std::to_string(ndim - 1);
+    if (spacing > 0) at += " * " + std::to_string(spacing);
     offsets += "const INDEX at_" + n + " = " + at + "; ";
     if (result) {
       stores += "STORE_" + std::string(Suffix(space.operands[k].dtype)) + "(y" + n + ", a" + n + " + at_" +
@@ -135,6 +148,13 @@ inline std::string Source(const Call& c, const Device& device) {
     const auto k = static_cast<size_t>(c.inputs[i].operand);
     const std::string at = "a" + std::to_string(k) + " + at_" + std::to_string(k);
     const std::string suffix = Suffix(space.operands[k].dtype);
+    const int64_t spacing = c.width > 1 ? SpacingOf(c, k) : 0;
+    if (spacing > 0) {
+      loads += "const Vec<E_" + suffix + ", W> near_" + x + " = load_spaced<" + std::to_string(spacing) +
+               ">(" + at + ", count - i > W, left); const L " + x + " = LOAD_" + suffix + "(near_" + x +
+               ".v, W); ";
+      continue;
+    }
     loads +=
         "const L " + x + " = " +
         (IsSplat(c, k) ? "SPLAT_" + suffix + "(" + at + "); " : "LOAD_" + suffix + "(" + at + ", left); ");
@@ -171,7 +191,7 @@ inline Key KeyOf(const Call& c) {
       .Add(c.coordinates)
       .Add(c.space.sizes.size());
   for (size_t k = 0; k < c.space.operands.size(); ++k)
-    key.Add(static_cast<int8_t>(c.space.operands[k].dtype)).Add(IsSplat(c, k));
+    key.Add(static_cast<int8_t>(c.space.operands[k].dtype)).Add(IsSplat(c, k)).Add(SpacingOf(c, k));
   for (const Input& input : c.inputs) key.Add(static_cast<int8_t>(input.operand));
   return key;
 }

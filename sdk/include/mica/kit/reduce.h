@@ -84,31 +84,6 @@ inline bool LiesAcross(const ReduceCall& c) {
   return innermost(c.kept) < innermost(c.taken);
 }
 
-// A scan on a GPU: a team for each row or piece of one, or, where neighbours in memory are of rows that
-// fill the device, a work-item.
-inline void ChooseScanTeam(ReduceCall* c) {
-  const MicaProgram& program = *c->stages[0];
-  if (program.combine.size == 0 || c->length() < 2 || (c->ordered && !HoldsLast(program))) return;
-  const bool across = LiesAcross(*c);
-  int64_t pieces = 1;
-  if (across ? c->rows() >= 2048 : c->length() <= 16 && c->rows() >= 4096) {
-    pieces = std::min({kItems / c->rows(), c->length() / 32, int64_t{64}});
-    if (!across || pieces < 2) return;  // a work-item scans a row
-  } else {
-    c->team = 32;
-    while (c->team < 512 && c->team * kScanEach < c->length() && c->rows() * c->team < kItems) c->team *= 2;
-    c->group = c->team;
-    if (c->rows() * c->team < kItems / 2)
-      pieces = std::min(
-          {c->length() / (2 * kScanEach * c->team), 2 * kItems / (c->rows() * c->team), int64_t{c->team}});
-  }
-  c->in_teams = true;
-  c->by_column = c->team == 1;
-  // No piece is empty: what begins a scan need not be neutral on the right of `combine`.
-  const int64_t piece = (c->length() + std::max<int64_t>(pieces, 1) - 1) / std::max<int64_t>(pieces, 1);
-  c->splits = (c->length() + piece - 1) / piece;
-}
-
 // How many neighbours of a row a member reads at once: as many as the device likes to read,
 // where the row lies densely in every operand, or is one element of it.
 inline int ChunkOf(const ReduceCall& c) {
@@ -126,6 +101,33 @@ inline int ChunkOf(const ReduceCall& c) {
   int chunk = dense ? 8 : 1;
   while (chunk > 1 && chunk * widest > bytes) chunk /= 2;
   return chunk;
+}
+
+// A scan on a GPU: a team for each row or piece of one, or, where neighbours in memory are of rows that
+// fill the device, a work-item.
+inline void ChooseScanTeam(ReduceCall* c) {
+  const MicaProgram& program = *c->stages[0];
+  if (program.combine.size == 0 || c->length() < 2 || (c->ordered && !HoldsLast(program))) return;
+  const bool across = LiesAcross(*c);
+  int64_t pieces = 1;
+  if (across ? c->rows() >= 2048 : c->length() <= 16 && c->rows() >= 4096) {
+    pieces = std::min({kItems / c->rows(), c->length() / 32, int64_t{64}});
+    if (!across || pieces < 2) return;  // a work-item scans a row
+  } else {
+    c->team = 32;
+    if (ChunkOf(*c) > 1) c->chunk = kDenseScanEach;
+    const int64_t each = ScanEach(*c);
+    while (c->team < 512 && c->team * each < c->length() && c->rows() * c->team < kItems) c->team *= 2;
+    c->group = c->team;
+    if (c->rows() * c->team < kItems / 2)
+      pieces = std::min(
+          {c->length() / (2 * each * c->team), 2 * kItems / (c->rows() * c->team), int64_t{c->team}});
+  }
+  c->in_teams = true;
+  c->by_column = c->team == 1;
+  // No piece is empty: what begins a scan need not be neutral on the right of `combine`.
+  const int64_t piece = (c->length() + std::max<int64_t>(pieces, 1) - 1) / std::max<int64_t>(pieces, 1);
+  c->splits = (c->length() + piece - 1) / piece;
 }
 
 // How many chunks a member keeps of its row, so that each stage finds it in registers; 0 where
@@ -160,7 +162,10 @@ inline void ChooseWideTeam(ReduceCall* c) {
     c->chunk = ChunkOf(*c);
     c->team = 32;
     if (c->form == Form::kRow) {
-      while (c->team < 512 && c->team * 16 <= c->length()) c->team *= 2;
+      // Four chunks for each member: more members would have the team's combining alone to do.
+      while (c->team < 512 && c->team * c->chunk < c->length() &&
+             (c->team * c->chunk * 4 < c->length() || c->rows() * c->team < kItems))
+        c->team *= 2;
       c->kept_chunks = KeptChunks(*c);
     } else {
       while (c->team < 512 && c->team * c->chunk * 4 <= c->length() && c->rows() * c->team < kItems)
@@ -169,6 +174,7 @@ inline void ChooseWideTeam(ReduceCall* c) {
     if (c->length() <= 16 && c->rows() >= kItems) c->team = c->chunk = 1, c->kept_chunks = 0;
     c->group = c->team > 1 ? c->team : 256;
     c->by_column = false;
+    c->whole = c->length() % c->chunk == 0;
   }
   const int64_t least = c->team > 1 ? 16 * c->team : 64;  // elements of a piece
   if (splits && c->rows() * c->team < kItems / 2)
@@ -195,6 +201,7 @@ inline Key KeyOf(const ReduceCall& c) {
       .Add(c.in_teams)
       .Add(c.small)
       .Add(c.chunk)
+      .Add(c.whole)
       .Add(c.kept_chunks);
   for (const MicaProgram* stage : c.stages) key.Add(stage);
   key.Add(c.kept.sizes.size()).Add(c.taken.sizes.size());

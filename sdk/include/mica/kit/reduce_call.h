@@ -62,6 +62,7 @@ struct ReduceCall {
   bool by_index = false;          // members' indices count from their first; of two states the one that
   std::vector<int> index_states;  // holds the lesser index is the left one; and which states hold indices
   int chunk = 1;                  // neighbours that a member reads at once
+  bool whole = false;             // no row ends within a chunk
   int kept_chunks = 0;            // of a row, which a member reads once for all stages; 0: none
   bool by_column = false;         // the pieces of neighbouring rows are neighbours
   int64_t splits = 1;             // teams for a row, each for a piece, whose states a second kernel combines

@@ -7,6 +7,8 @@ namespace mica {
 namespace kit {
 namespace reduce {
 
+constexpr int kBatch = 4;  // chunks that a member has on their way at a time
+
 inline std::string N(int64_t n) { return std::to_string(n); }
 
 class Writer {
@@ -18,7 +20,8 @@ class Writer {
   std::string Write() {
     std::string text = LanesText(device_, {c_.lane, 1}, c_.small) + Define("TEAM", N(c_.team)) +
                        Define("MEMBERS", c_.by_index ? "members" : "TEAM") +
-                       (c_.chunk > 1 ? Define("CHUNK", N(c_.chunk)) : "") + kReduceText + SlotMacros();
+                       (c_.chunk > 1 ? Define("CHUNK", N(c_.chunk)) + Define("BATCH", N(kBatch)) : "") +
+                       kReduceText + SlotMacros();
     if (c_.splits == 1) return text + Whole();
     return text + Part() + Rest();
   }
@@ -121,25 +124,36 @@ class Writer {
     return "  const INDEX first = " + begin + " + MEMBER * " + chunk + ", members = min((INDEX)TEAM, (" +
            end + " - " + begin + " + " + chunk + " - 1) / " + chunk + ");\n";
   }
-  // A loop of a member over its elements of [begin, end): `body` for each element of a stage,
+  // A loop of a member over its elements of [begin, end): `code` for each element of a stage,
   // which stores results where it is a map.
   std::string Each(const MicaProgram& stage, const std::string& begin, const std::string& end,
                    const std::string& code, bool is_map) const {
     if (c_.chunk == 1)
       return "  for (INDEX k = " + begin + " + MEMBER; k < " + end + "; k += TEAM) {\n    " + Element(stage) +
              (is_map ? Results(code, "at_") : code) + "\n  }\n";
+    const bool keeps = c_.kept_chunks > 0;
+    const std::string left = c_.whole ? "CHUNK" : end + " - chunk";
+    const std::string piece = ChunkText(stage, code, is_map, left, keeps ? Raw::kKept : Raw::kLoaded);
+    if (keeps) return "  " + EachKept(begin, end) + "{\n" + piece + "  }\n";
+    return "  { INDEX chunk = " + begin + " + MEMBER * CHUNK;\n" + Batches(stage, end, code, is_map) +
+           "  for (; chunk < " + end + "; chunk += TEAM * CHUNK) {\n" + piece + "  } }\n";
+  }
+
+  enum class Raw { kKept, kLoaded, kBatch };  // where a chunk's elements are
+  // What a member does with the chunk that begins at element `chunk`.
+  std::string ChunkText(const MicaProgram& stage, const std::string& code, bool is_map,
+                        const std::string& left, Raw raw) const {
     std::string loads, stores,
         body = "const INDEX k = chunk + j, index = k" + std::string(c_.by_index ? " - first; " : "; ");
     for (size_t k = 0; k < c_.taken.operands.size(); ++k) {
-      const std::string n = N(static_cast<int64_t>(k));
-      const std::string element = "E_" + std::string(Suffix(c_.kept.operands[k].dtype));
-      const std::string at = "a" + n + " + base_" + n + " + chunk";
+      const std::string n = N(static_cast<int64_t>(k)), element = ElementType(k), at = Place(k);
       if (k >= c_.num_inputs()) {
         if (!is_map) continue;
         loads += element + " out_" + n + "[CHUNK]; ";
         stores += "store_chunk(out_" + n + ", " + at + ", left); ";
-      } else if (IsDense(k) && c_.kept_chunks > 0) {
-        loads += "const " + element + "* raw_" + n + " = kept_" + n + "[part]; ";
+      } else if (IsDense(k) && raw != Raw::kLoaded) {
+        loads += "const " + element + "* raw_" + n + (raw == Raw::kKept ? " = kept_" : " = batch_") + n +
+                 "[part]; ";
       } else if (IsDense(k) && Reads(stage, k)) {
         loads += element + " raw_" + n + "[CHUNK]; load_chunk(" + at + ", raw_" + n + ", left); ";
       }
@@ -151,17 +165,43 @@ class Writer {
               (IsDense(operand) ? "raw_" + n + " + j" : "a" + n + " + base_" + n) + ", 1); ";
     }
     body += is_map ? ResultsTo(code, [](const std::string& n) { return "out_" + n + " + j"; }) : code;
-    return "  " + Chunks(begin, end) + "{\n    const INDEX left = " + end + " - chunk;\n    " + loads +
+    return "    const INDEX left = " + left + ";\n    " + loads +
            "\n    UNROLL for (uint j = 0; j < CHUNK; ++j) if (j < left) {\n      " + body + "\n    }\n    " +
-           stores + "\n  }\n";
+           stores + "\n";
   }
-  // The loop over a member's chunks of [begin, end): `chunk` is the first element of one.
-  std::string Chunks(const std::string& begin, const std::string& end) const {
-    const std::string from = begin + " + MEMBER * CHUNK";
-    if (c_.kept_chunks == 0)
-      return "for (INDEX chunk = " + from + "; chunk < " + end + "; chunk += TEAM * CHUNK) ";
+  // The loop over what lies aligned, BATCH chunks at a time: their loads are on their way together.
+  // `chunk` stands behind them then.
+  std::string Batches(const MicaProgram& stage, const std::string& end, const std::string& code,
+                      bool is_map) const {
+    std::string aligned, arrays, loads;
+    for (size_t k = 0; k < c_.taken.operands.size(); ++k) {
+      const bool is_input = k < c_.num_inputs();
+      if (is_input ? !IsDense(k) : !is_map) continue;
+      const std::string n = N(static_cast<int64_t>(k));
+      aligned += (aligned.empty() ? "" : " && ") + ("is_aligned(" + Place(k) + ")");
+      if (!is_input) continue;
+      arrays += ElementType(k) + " batch_" + n + "[BATCH][CHUNK]; ";
+      if (Reads(stage, k))
+        loads += "load_chunk(" + Place(k) + " + part * (TEAM * CHUNK), batch_" + n + "[part], CHUNK); ";
+    }
+    return "  if (" + aligned + ") for (; chunk + ((BATCH - 1) * TEAM + 1) * CHUNK <= " + end + ";) {\n    " +
+           arrays + "\n    UNROLL for (uint part = 0; part < BATCH; ++part) { " + loads +
+           "}\n    UNROLL for (uint part = 0; part < BATCH; ++part, chunk += TEAM * CHUNK) {\n" +
+           ChunkText(stage, code, is_map, "CHUNK", Raw::kBatch) + "    }\n  }\n";
+  }
+  std::string ElementType(size_t operand) const {
+    return "E_" + std::string(Suffix(c_.kept.operands[operand].dtype));
+  }
+  // Where the elements from `chunk` on lie.
+  static std::string Place(size_t operand) {
+    const std::string n = N(static_cast<int64_t>(operand));
+    return "a" + n + " + base_" + n + " + chunk";
+  }
+  // The loop over the chunks of [begin, end) that a member keeps: `chunk` is the first element of one.
+  std::string EachKept(const std::string& begin, const std::string& end) const {
     return "UNROLL for (uint part = 0; part < " + N(c_.kept_chunks) +
-           "; ++part) if (const INDEX chunk = " + from + " + part * (TEAM * CHUNK); chunk < " + end + ") ";
+           "; ++part) if (const INDEX chunk = " + begin +
+           " + MEMBER * CHUNK + part * (TEAM * CHUNK); chunk < " + end + ") ";
   }
   bool IsDense(size_t operand) const { return c_.taken.operands[operand].strides[0] == 1; }
   bool Reads(const MicaProgram& stage, size_t operand) const {
@@ -176,11 +216,11 @@ class Writer {
     for (size_t k = 0; k < c_.num_inputs(); ++k) {
       if (!IsDense(k)) continue;
       const std::string n = N(static_cast<int64_t>(k));
-      arrays += "  E_" + std::string(Suffix(c_.kept.operands[k].dtype)) + " kept_" + n + "[" +
-                N(c_.kept_chunks) + "][CHUNK];\n";
-      loads += "load_chunk(a" + n + " + base_" + n + " + chunk, kept_" + n + "[part], length - chunk); ";
+      arrays += "  " + ElementType(k) + " kept_" + n + "[" + N(c_.kept_chunks) + "][CHUNK];\n";
+      loads += "load_chunk(" + Place(k) + ", kept_" + n + "[part], " +
+               (c_.whole ? "CHUNK" : "length - chunk") + "); ";
     }
-    return arrays + "  " + Chunks("(INDEX)0", "length") + "{ " + loads + "}\n";
+    return arrays + "  " + EachKept("(INDEX)0", "length") + "{ " + loads + "}\n";
   }
   // Indices that counted from a member's first as those of the row.
   std::string Shift() const {
@@ -233,6 +273,11 @@ class Writer {
     return text + "}\n";
   }
 
+  // Elements of a piece: whole chunks, so that each piece begins where vectors are aligned.
+  std::string Piece() const {
+    const std::string least = "(length + splits - 1) / splits";
+    return c_.chunk == 1 ? least : "(" + least + " + CHUNK - 1) / CHUNK * CHUNK";
+  }
   // A group folds one piece of a row and leaves its states in `partial`.
   std::string Part() const {
     std::string put;
@@ -241,9 +286,9 @@ class Writer {
     return Open("part") + "  if (ROW_NUMBER >= rows * splits) return;\n" +
            (c_.by_column ? "  const INDEX row = ROW_NUMBER % rows, part = ROW_NUMBER / rows;\n"
                          : "  const INDEX row = ROW_NUMBER / splits, part = ROW_NUMBER % splits;\n") +
-           "  const INDEX piece = (length + splits - 1) / splits;\n"
-           "  const INDEX begin = min(length, part * piece), end = min(length, begin + piece);\n" +
-           Row() + Numbers(0) + Fold(0, "begin", "end") + "  if (MEMBER == 0) { " + put + "}\n}\n";
+           "  const INDEX piece = " + Piece() + ";\n" +
+           "  const INDEX begin = min(length, part * piece), end = min(length, begin + piece);\n" + Row() +
+           Numbers(0) + Fold(0, "begin", "end") + "  if (MEMBER == 0) { " + put + "}\n}\n";
   }
   std::string Rest() const {
     const ProgramText& p = texts_[0];
@@ -255,8 +300,8 @@ class Writer {
     // Where indices count, the states that begin a part are no part's: the first replaces them.
     const std::string join = c_.by_index ? "if (k == MEMBER) { " + take + "} else " + Combine(p) : Combine(p);
     return Open("rest") + "  const INDEX row = ROW_NUMBER;\n  if (row >= rows) return;\n" +
-           "  const INDEX piece = (length + splits - 1) / splits, parts = (length + piece - 1) / piece;\n" +
-           Row() + Numbers(0) + "{ " + p.init + "}\n" +
+           "  const INDEX piece = " + Piece() + ", parts = (length + piece - 1) / piece;\n" + Row() +
+           Numbers(0) + "{ " + p.init + "}\n" +
            (c_.by_index ? "  const INDEX members = min((INDEX)TEAM, parts);\n" : "") +
            "  for (INDEX k = MEMBER; k < parts; k += TEAM) { " + get + join + " }\n" + Team(p) +
            "  if (MEMBER == 0) { " + Results(p.finish, "base_") + "}\n}\n";

@@ -116,6 +116,22 @@ static void store_half(float v, global half* p, uint left) { vstore_half_rte(v, 
     UNROLL for (uint i = 0; i < W; ++i)                                \
       if (i < left) p[i] = part[i];                                    \
   }
+#ifndef __OPENCL_VERSION__
+// W elements, each `spacing` behind the other. Where further ones follow, memory goes on in between, and one
+// access reads what lies there too.
+template <int spacing, typename T>
+static Vec<T, W> load_spaced(const T* p, bool others_follow, uint left) {
+  typedef Vec<T, W * spacing> Whole;
+  Vec<T, W> r;
+  if (others_follow && (size_t)p % alignof(Whole) == 0) {
+    const Whole whole = *(const Whole*)p;
+    UNROLL for (uint i = 0; i < W; ++i) r.v[i] = whole.v[i * spacing];
+  } else {
+    UNROLL for (uint i = 0; i < W; ++i) r.v[i] = p[(i < left ? i : 0) * spacing];
+  }
+  return r;
+}
+#endif
 static VECTOR(float) load_half(const global half* p, uint left) {
   if (left >= W) return LOAD_HALVES(W, p);
   float part[W];

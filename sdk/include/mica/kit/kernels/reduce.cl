@@ -39,8 +39,12 @@ struct alignas(CHUNK * sizeof(T) < 16 ? CHUNK * sizeof(T) : 16) Chunk {
   T v[CHUNK];
 };
 template <typename T>
+static bool is_aligned(const T* p) {
+  return (size_t)p % alignof(Chunk<T>) == 0;
+}
+template <typename T>
 static void load_chunk(const T* p, T* to, INDEX left) {
-  if (left >= CHUNK && (size_t)p % alignof(Chunk<T>) == 0) {
+  if (left >= CHUNK && is_aligned(p)) {
     const Chunk<T> c = *(const Chunk<T>*)p;
     UNROLL for (int i = 0; i < CHUNK; ++i) to[i] = c.v[i];
   } else {
@@ -49,7 +53,7 @@ static void load_chunk(const T* p, T* to, INDEX left) {
 }
 template <typename T>
 static void store_chunk(const T* from, T* p, INDEX left) {
-  if (left >= CHUNK && (size_t)p % alignof(Chunk<T>) == 0) {
+  if (left >= CHUNK && is_aligned(p)) {
     Chunk<T> c;
     UNROLL for (int i = 0; i < CHUNK; ++i) c.v[i] = from[i];
     *(Chunk<T>*)p = c;

@@ -4,6 +4,7 @@ R"cl(
 // A team takes TEAM * EACH elements at a time, each member EACH neighbours: it folds them, the team scans
 // the members' states, and each goes through its elements again from what stands before them. Pieces of a
 // row are folded by a first kernel ("part"), and a second ("rest") scans the pieces' states and the piece.
+// Where a row lies densely, LOAD_OWN reads a member's neighbours at once and STORE_OWN writes them.
 // The host defines LOAD_ELEMENT (element k's offsets and values), BEGIN and STEP (the state from the first
 // element, and from a further one), COMBINE, RESULTS, and how states move between the registers s<k>
 // (left) and t<k> (right), a team's slots, `partial`, and the registers that carry them to the next elements.
@@ -19,10 +20,16 @@ R"cl(
 #define PIECE_PART (ROW_NUMBER % splits)
 #endif
 
+#if TEAM > 1
+#define EACH_ELEMENT(first, last) UNROLL for (uint j = 0; j < EACH; ++j) if (first + j < (last))
+#else
+#define EACH_ELEMENT(first, last) for (INDEX j = 0; first + j < (last); ++j)
+#endif
 #define FOLD(first, last)                              \
-  for (INDEX k = first; k < (last); ++k) {             \
+  EACH_ELEMENT(first, last) {                          \
+    const INDEX k = first + j;                         \
     LOAD_ELEMENT                                       \
-    if (k == first) {                                  \
+    if (j == 0) {                                      \
       BEGIN                                            \
     } else {                                           \
       STEP                                             \
@@ -30,9 +37,10 @@ R"cl(
   }
 // Through elements that may have others before them, whose state is in s<k>.
 #define APPLY(first, last, has_before)                 \
-  for (INDEX k = first; k < (last); ++k) {             \
+  EACH_ELEMENT(first, last) {                          \
+    const INDEX k = first + j;                         \
     LOAD_ELEMENT                                       \
-    if (k == first && !(has_before)) {                 \
+    if (j == 0 && !(has_before)) {                     \
       BEGIN                                            \
     } else {                                           \
       STEP                                             \
@@ -72,6 +80,7 @@ R"cl(
   for (INDEX tile = begin; tile < end; tile += TEAM * EACH) {                                          \
     const INDEX used = min((INDEX)TEAM, (end - tile + EACH - 1) / EACH);                               \
     const INDEX own = min(end, tile + MEMBER * EACH), own_end = min(end, own + EACH);                  \
+    LOAD_OWN                                                                                           \
     FOLD(own, own_end)                                                                                 \
     SCAN_TEAM(used)
 #define FOLD_PIECE                                  \
@@ -97,6 +106,7 @@ R"cl(
       FROM_CARRY                                                       \
     }                                                                  \
     APPLY(own, own_end, has_carry || MEMBER > 0)                       \
+    STORE_OWN                                                          \
     CARRY(has_carry, used)                                             \
     barrier(CLK_LOCAL_MEM_FENCE);                                      \
   }
