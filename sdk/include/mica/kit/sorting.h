@@ -1,8 +1,13 @@
-// sort, topk and kthvalue; see kernels/sort.cl.
+// sort, topk and kthvalue; see kernels/sort_key.cl. NaN is the largest, equal elements keep their order.
 //
-// Rows of at most kBlock elements are sorted in local memory. Longer ones become sorted lists of a block
-// each, which passes join two by two; where few entries from the front are asked for, blocks keep that
-// many and are sorted again instead, until one is left. NaN is the largest, equal elements keep their order.
+// How a row is sorted depends on its length and on how much of it is asked for:
+//
+// - Short rows: a group sorts several in local memory by a bitonic network, whose stages grow with the
+//   square of the length's logarithm.
+// - The first entries, or one of a rank: selected by digits, which reads a row two or three times.
+// - A tile or less: a group sorts a row in local memory, 4 bits at a time.
+// - Longer rows: passes over digits of 8 bits. One reads the keys, counts, reads them again and writes them
+//   with their places: 20 bytes an element of float32, four times.
 #pragma once
 
 #include <algorithm>
@@ -18,7 +23,19 @@ namespace sorting {
 using plugin::OwnedTensor;
 using plugin::TensorRef;
 
-constexpr int64_t kBlock = 1024, kGroup = 256;
+// --- What an H100 likes; any powers of 2 are right.
+constexpr int64_t kGroup = 256;            // work-items that sort; one for each digit of a pass
+constexpr int64_t kSelectGroup = 512;      // that select
+constexpr int64_t kBlock = 1024;           // entries of short rows that a group sorts at once
+constexpr int64_t kShort[] = {512, 1024};  // the longest of them, by 4 bytes an element or less, and by 8
+constexpr int64_t kTile[] = {4096, 2048};  // entries that a group splits at once: at most 48 KB
+constexpr int64_t kPartGroups = 1024;      // groups of a pass, about two that run at once in turn
+constexpr int64_t kAddLanes = 32;          // work-items that add up the parts of a digit, at most
+constexpr int64_t kSelectGroups = 264;     // groups that select at once, two a multiprocessor
+constexpr int64_t kLeastPart = 8192;       // elements of a row that are worth a group of their own
+constexpr int64_t kMostSelected = 1024;    // entries that are selected, then sorted by one group
+// The longest row of which a single group selects an element though others idle.
+constexpr int64_t kLongestRanked = int64_t{1} << 18;
 // Entries of rows that are sorted at once: they lie in a workspace.
 constexpr int64_t kMostEntries = int64_t{1} << 26;
 
@@ -38,7 +55,8 @@ struct Rows {
   Order order;
   bool small = true;
 
-  bool wide() const { return BytesOf(space.operands[0].dtype) == 8; }
+  int64_t bytes() const { return BytesOf(space.operands[0].dtype); }
+  bool wide() const { return bytes() == 8; }
   int64_t end() const { return order.first + order.kept; }
 };
 
@@ -48,6 +66,7 @@ inline std::string KeyText(int32_t dtype, bool descending) {
   const std::string sign = std::to_string(8 * bytes - 1);
   std::string text = Define("BITS", kBits[bytes == 8 ? 3 : bytes / 2]) +
                      Define("KEY", bytes == 8 ? "ulong" : "uint") +
+                     Define("KEY_BITS", std::to_string(8 * bytes)) +
                      Define("SIGN", "((KEY)1 << " + sign + ")") + Define("ALL", "(SIGN | (SIGN - 1))");
   if (dtype == MICA_BOOL) text += Define("TRUTH", "1");
   if (dtype == MICA_I8 || dtype == MICA_I16 || dtype == MICA_I32 || dtype == MICA_I64)
@@ -62,7 +81,26 @@ inline std::string KeyText(int32_t dtype, bool descending) {
   return text;
 }
 
-inline std::string SortSource(const Rows& r, const Device& device) {
+// The texts behind sort_key.cl.
+enum class Way { kShort, kTile, kPasses, kSelect };
+
+inline std::string TextOf(Way way, int64_t each) {
+  const std::string radix = Define("EACH", std::to_string(each)) + kRadixText;
+  switch (way) {
+    case Way::kShort:
+      return Define("BLOCK", std::to_string(kBlock)) + kSortText;
+    case Way::kTile:
+      return radix + kRadixRowsText;
+    case Way::kPasses:
+      return radix + kRadixPassesText;
+    default:
+      return Define("MOST", std::to_string(2 * kMostSelected)) + kSelectText;
+  }
+}
+
+inline int64_t GroupOf(Way way) { return way == Way::kSelect ? kSelectGroup : kGroup; }
+
+inline std::string SortSource(const Rows& r, const Device& device, Way way, int64_t each) {
   const size_t ndim = r.space.sizes.size();
   std::string sizes, row = SplitText("row", "r", ndim);
   for (size_t d = 0; d < ndim; ++d) sizes += "const INDEX size_r" + std::to_string(d) + ", ";
@@ -73,43 +111,57 @@ inline std::string SortSource(const Rows& r, const Device& device) {
     row += "const INDEX at_" + n + " = " + OffsetText(n, "r", ndim) + "; ";
   }
   return LanesText(device, {MICA_I64, 1}, r.small) + KeyText(r.space.operands[0].dtype, r.order.descending) +
-         Define("GROUP", std::to_string(kGroup)) + Define("BLOCK", std::to_string(kBlock)) +
-         Define("SIZES", sizes) + Define("ROW(row)", row) + kSortText;
+         Define("GROUP", std::to_string(GroupOf(way))) + Define("SIZES", sizes) + Define("ROW(row)", row) +
+         kSortKeyText + TextOf(way, each);
 }
 
-// Two lists of entries for each row: what a pass reads and what it writes.
+// Lists of entries, of which launches read one and write the other.
 class Lists {
  public:
-  Lists(const Rows& r, int64_t entries)
-      : entries_(entries), wide_(r.wide()), room_(r.call, 2 * entries * (wide_ ? 12 : 8)) {}
-  char* keys(int which) const { return data() + which * key_bytes(); }
-  char* places(int which) const { return data() + 2 * key_bytes() + which * entries_ * 4; }
+  Lists(const Rows& r, int64_t lists, int64_t entries)
+      : entries_((entries + 15) / 16 * 16),  // so that places are aligned behind any keys
+        lists_(lists),
+        bytes_(r.bytes()),
+        room_(r.call, lists * entries_ * (bytes_ + 4)) {}
+  const void* keys(int which) const { return At(which * entries_ * bytes_, which); }
+  const void* places(int which) const { return At(lists_ * entries_ * bytes_ + which * entries_ * 4, which); }
 
  private:
-  char* data() const { return static_cast<char*>(room_.data()); }
-  int64_t key_bytes() const { return entries_ * (wide_ ? 8 : 4); }
-  int64_t entries_;
-  bool wide_;
+  const void* At(int64_t offset, int which) const {
+    return which < lists_ ? static_cast<const char*>(room_.data()) + offset : nullptr;
+  }
+  int64_t entries_, lists_, bytes_;
   Workspace room_;
 };
 
-// What a pass gets besides the operands; see the entries of kernels/sort.cl.
+// A launch; see PARAMETERS of kernels/sort_key.cl.
 struct Pass {
+  Way way;
   const char* entry;
-  int64_t groups, length, width, pitch, first, kept;
+  int64_t groups, length;
+  int64_t first = 0, kept = 0;
+  int64_t each = 0, parts = 1, piece = 0, shift = 0;
+  int64_t pitch_from = 0, pitch_to = 0;
+  bool from_rows = true, to_rows = true;
+  const void* counts = nullptr;
 };
 
-// Reads the lists `which` and writes the others.
-inline void Enqueue(const Rows& r, int64_t row_begin, int64_t rows, const Lists* lists, int which,
-                    const Pass& pass) {
+inline const Kernel& FindSort(const Rows& r, Way way, int64_t each, const char* entry) {
   const Device& device = DeviceOf(r.call);
   Key key("sort");
-  key.Add(r.space.operands[0].dtype).Add(r.order.descending).Add(r.small).Add(r.space.sizes.size());
-  Launch launch(r.call,
-                FindKernel(device, key, pass.entry, r.call->name, [&] { return SortSource(r, device); }));
+  key.Add(way).Add(each).Add(r.space.operands[0].dtype).Add(r.order.descending).Add(r.small);
+  key.Add(r.space.sizes.size());
+  return FindKernel(device, key, entry, r.call->name, [&] { return SortSource(r, device, way, each); });
+}
+
+// Rows from `row_begin` on; reads the list `which` and writes the other.
+inline void Enqueue(const Rows& r, int64_t row_begin, int64_t rows, const Lists* lists, int which,
+                    const Pass& pass) {
+  Launch launch(r.call, FindSort(r, pass.way, pass.each, pass.entry));
   for (const Operand& operand : r.space.operands) launch.Pointer(operand.data);
   for (const int list : {which, which ^ 1})
     launch.Pointer(lists ? lists->keys(list) : nullptr).Pointer(lists ? lists->places(list) : nullptr);
+  launch.Pointer(pass.counts);
   const auto index = [&](int64_t value) { launch.Index(value, r.small); };
   for (const int64_t size : r.space.sizes) index(size);
   for (size_t k = 0; k < 3; ++k) {
@@ -117,41 +169,103 @@ inline void Enqueue(const Rows& r, int64_t row_begin, int64_t rows, const Lists*
     index(r.steps[k]);
   }
   index(row_begin);
-  for (const int64_t value : {rows, pass.length, pass.width, pass.pitch, pass.first, pass.kept})
+  for (const int64_t value :
+       {rows, pass.length, pass.pitch_from, pass.pitch_to, pass.parts, pass.piece, pass.shift,
+        int64_t{pass.from_rows}, int64_t{pass.to_rows}, pass.first, pass.kept})
     launch.Value(static_cast<uint32_t>(value));
-  launch.Run(pass.groups * kGroup, kGroup);
+  launch.Run(pass.groups * GroupOf(pass.way), GroupOf(pass.way));
 }
 
-inline int64_t Blocks(int64_t length) { return (length + kBlock - 1) / kBlock; }
+inline int64_t Ceil(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
-// Blocks keep as many entries as are asked for, so that each pass leaves a quarter or fewer.
-inline void Select(const Rows& r, int64_t row_begin, int64_t rows) {
-  const int64_t kept = r.end();
-  int64_t listed = Blocks(r.length) * kept;
-  const Lists lists(r, rows * listed);
-  int from = 0;
-  Enqueue(r, row_begin, rows, &lists, from ^ 1,
-          {"sort_blocks", rows * Blocks(r.length), r.length, 0, listed, 0, kept});
-  for (; listed > kBlock; from ^= 1) {
-    const int64_t left = Blocks(listed) * kept;
-    Enqueue(r, row_begin, rows, &lists, from,
-            {"sort_again", rows * Blocks(listed), listed, listed, left, 0, kept});
-    listed = left;
+inline void SortShort(const Rows& r, int64_t row_begin, int64_t rows) {
+  Pass pass{Way::kShort, "sort_rows", 0, r.length, r.order.first, r.order.kept};
+  pass.piece = 1;
+  while (pass.piece < r.length) pass.piece *= 2;
+  pass.groups = Ceil(rows, kBlock / pass.piece);
+  Enqueue(r, row_begin, rows, nullptr, 0, pass);
+}
+
+inline void SortTile(const Rows& r, int64_t row_begin, int64_t rows) {
+  Pass pass{Way::kTile, "sort_tiles", rows, r.length, r.order.first, r.order.kept};
+  pass.each = 4;
+  while (pass.each * kGroup < r.length) pass.each *= 2;
+  Enqueue(r, row_begin, rows, nullptr, 0, pass);
+}
+
+// A pass has some kPartGroups groups, each of which takes `piece` tiles in turn: few enough that adding up
+// their counts is a small part of the work.
+inline void SortByDigits(const Rows& r, int64_t row_begin, int64_t rows) {
+  const int64_t tile = kTile[r.wide()], tiles = Ceil(r.length, tile), passes = r.bytes();
+  Pass pass{Way::kPasses, "", 0, r.length, r.order.first, r.order.kept};
+  pass.each = tile / kGroup;
+  pass.piece = Ceil(rows * tiles, kPartGroups);
+  pass.parts = Ceil(tiles, pass.piece);
+  pass.groups = rows * pass.parts;
+  pass.pitch_from = pass.pitch_to = r.length;
+  const Lists lists(r, std::min<int64_t>(passes - 1, 2), rows * r.length);
+  const Workspace counts(r.call, rows * (pass.parts + 1) * kGroup * 4);
+  pass.counts = counts.data();
+  int64_t lanes = 1;
+  while (lanes < kAddLanes && lanes < pass.parts) lanes *= 2;
+  for (int64_t number = 0; number < passes; ++number) {
+    const int from = static_cast<int>((number & 1) ^ 1);
+    pass.shift = 8 * number;
+    pass.from_rows = number == 0;
+    pass.to_rows = number == passes - 1;
+    pass.entry = "count_digits";
+    Enqueue(r, row_begin, rows, &lists, from, pass);
+    {
+      Launch launch(r.call, FindSort(r, pass.way, pass.each, "add_digits"));
+      launch.Pointer(counts.data());
+      for (const int64_t value : {rows, pass.parts, lanes}) launch.Value(static_cast<uint32_t>(value));
+      launch.Run(rows * lanes * kGroup, kGroup);
+    }
+    pass.entry = "move_digits";
+    Enqueue(r, row_begin, rows, &lists, from, pass);
   }
-  Enqueue(r, row_begin, rows, &lists, from,
-          {"sort_last", rows, listed, listed, 0, r.order.first, r.order.kept});
 }
 
-inline void SortWhole(const Rows& r, int64_t row_begin, int64_t rows) {
-  const int64_t groups = rows * Blocks(r.length);
-  const Lists lists(r, rows * r.length);
-  int from = 0;
-  Enqueue(r, row_begin, rows, &lists, from ^ 1, {"sort_blocks", groups, r.length, 0, r.length, 0, kBlock});
-  int64_t width = kBlock;
-  for (; 2 * width < r.length; width *= 2, from ^= 1)
-    Enqueue(r, row_begin, rows, &lists, from, {"join", groups, r.length, width, 0, 0, r.length});
-  Enqueue(r, row_begin, rows, &lists, from,
-          {"join_last", groups, r.length, width, 0, r.order.first, r.order.kept});
+// Into how many parts the lists of `rows` rows go, each of which a group selects from.
+inline int64_t PartsOf(const Rows& r, int64_t rows, int64_t length) {
+  if (r.end() > kMostSelected) return 1;
+  const int64_t most = length / std::max(kLeastPart, 8 * r.end());
+  return std::max<int64_t>(1, std::min(most, kSelectGroups / rows));
+}
+
+// Groups select from the parts of a row; then from what these kept, until one group has it all.
+inline void Select(const Rows& r, int64_t row_begin, int64_t rows) {
+  Pass pass{Way::kSelect, "select_entries", 0, r.length};
+  while (int64_t{1} << pass.shift < r.length) ++pass.shift;
+  int64_t parts = PartsOf(r, rows, r.length);
+  const int64_t kept = r.end(), entries = parts > 1 ? parts * kept : 0;
+  const Lists lists(r, entries > 0 ? 2 : 0, rows * entries);
+  int from = 1;
+  for (; parts > 1; parts = PartsOf(r, rows, pass.length), from ^= 1) {
+    pass.groups = rows * parts;
+    pass.parts = parts;
+    pass.piece = Ceil(pass.length, parts);
+    pass.kept = kept;
+    pass.pitch_to = parts * kept;
+    pass.to_rows = false;
+    Enqueue(r, row_begin, rows, &lists, from, pass);
+    pass.length = pass.pitch_from = pass.pitch_to;
+    pass.from_rows = false;
+  }
+  pass.groups = rows;
+  pass.parts = 1;
+  pass.piece = pass.length;
+  pass.first = r.order.first;
+  pass.kept = r.order.kept;
+  pass.to_rows = true;
+  Enqueue(r, row_begin, rows, &lists, from, pass);
+}
+
+// Selecting reads a row a few times, by one group where what stands before the entries is too much for
+// lists: then others should have rows of their own.
+inline bool IsSelected(const Rows& r, int64_t rows) {
+  if (r.end() <= kMostSelected && 4 * r.end() <= r.length) return true;
+  return r.order.kept == 1 && (r.length <= kLongestRanked || rows >= 32);
 }
 
 inline void RunRows(const Rows& r) {
@@ -160,18 +274,14 @@ inline void RunRows(const Rows& r) {
   const int64_t at_once = std::max<int64_t>(1, kMostEntries / r.length);
   for (int64_t begin = 0; begin < rows; begin += at_once) {
     const int64_t count = std::min(at_once, rows - begin);
-    if (r.length > kBlock) {
-      if (r.end() <= kBlock / 4)
-        Select(r, begin, count);
-      else
-        SortWhole(r, begin, count);
-      continue;
-    }
-    int64_t width = 1;
-    while (width < r.length) width *= 2;
-    const int64_t each = kBlock / width;
-    Enqueue(r, begin, count, nullptr, 0,
-            {"sort_rows", (count + each - 1) / each, r.length, width, 0, r.order.first, r.order.kept});
+    if (r.length <= kShort[r.wide()])
+      SortShort(r, begin, count);
+    else if (IsSelected(r, count))
+      Select(r, begin, count);
+    else if (r.length <= kTile[r.wide()])
+      SortTile(r, begin, count);
+    else
+      SortByDigits(r, begin, count);
   }
 }
 

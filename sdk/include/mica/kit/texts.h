@@ -71,8 +71,23 @@ inline constexpr char kDropoutText[] =
 inline constexpr char kRandomText[] =
 #include <mica/kit/kernels/random.cl>
     ;
+inline constexpr char kSortKeyText[] =
+#include <mica/kit/kernels/sort_key.cl>
+    ;
 inline constexpr char kSortText[] =
 #include <mica/kit/kernels/sort.cl>
+    ;
+inline constexpr char kRadixText[] =
+#include <mica/kit/kernels/radix.cl>
+    ;
+inline constexpr char kRadixRowsText[] =
+#include <mica/kit/kernels/radix_rows.cl>
+    ;
+inline constexpr char kRadixPassesText[] =
+#include <mica/kit/kernels/radix_passes.cl>
+    ;
+inline constexpr char kSelectText[] =
+#include <mica/kit/kernels/select.cl>
     ;
 inline constexpr char kCountText[] =
 #include <mica/kit/kernels/count.cl>

@@ -1,0 +1,136 @@
+R"cl(
+// Rows of many tiles, behind radix.cl: passes over digits of 8 bits, from bit `shift` on. A row has `parts`,
+// of `piece` tiles each. Groups count the digits of a part each; then, for each digit, come those of the
+// parts before; then groups sort their tiles by the digit and write runs of equal ones to where they go.
+// `counts` has, for each row, DIGITS numbers of each part, and those of the row.
+#define COUNTS_OF(row, part) (counts + ((ulong)(row) * (parts + 1) + (part)) * DIGITS)
+#define DIGIT_OF(key) ((uint)((key) >> shift) & (DIGITS - 1))
+#define COPIES (GROUP / 32)
+
+#define PART_OF_ROW                                                                         \
+  const uint item = get_local_id(0);                                                        \
+  const uint own = get_group_id(0) / parts, part = get_group_id(0) % parts;                 \
+  if (own >= rows) return;                                                                  \
+  const INDEX row = row_begin + own;                                                        \
+  ROW(row)                                                                                  \
+  const ulong list_from = (ulong)own * pitch_from;                                          \
+  const uint tiles = (length + TILE - 1) / TILE;                                            \
+  const uint tile_0 = part * piece, tile_1 = min(tiles, tile_0 + piece);
+
+kernel void count_digits(PARAMETERS) {
+  local uint bins[COPIES * DIGITS];
+  PART_OF_ROW
+  for (uint t = item; t < COPIES * DIGITS; t += GROUP) bins[t] = 0;
+  barrier(CLK_LOCAL_MEM_FENCE);
+  for (uint tile = tile_0; tile < tile_1; ++tile) {
+    const uint begin = tile * TILE;
+    LOAD_KEYS
+    UNROLL for (uint e = 0; e < EACH; ++e) {
+      if (begin + e * GROUP + item < length) {
+        const uint digit = DIGIT_OF(KEY_OF_LOADED(e));
+        COUNT_UP(bins + item / 32 * DIGITS + digit);
+      }
+    }
+  }
+  barrier(CLK_LOCAL_MEM_FENCE);
+  for (uint digit = item; digit < DIGITS; digit += GROUP) {
+    uint sum = 0;
+    UNROLL for (uint copy = 0; copy < COPIES; ++copy) sum += bins[copy * DIGITS + digit];
+    COUNTS_OF(own, part)[digit] = sum;
+  }
+}
+
+// Sums over parts, `lanes` items a digit, a power of 2: the counts of a part become those of the parts
+// before it.
+#define PARTS_AT_ONCE 8
+kernel void add_digits(global uint* counts, const uint rows, const uint parts, const uint lanes) {
+  local uint sums[2 * GROUP];
+  const uint item = get_local_id(0), each = GROUP / lanes, groups = DIGITS / each;
+  const uint own = get_group_id(0) / groups, digit = get_group_id(0) % groups * each + item % each;
+  if (own >= rows) return;
+  const uint size = (parts + lanes - 1) / lanes, begin = min(parts, item / each * size);
+  const uint end = min(parts, begin + size);
+  global uint* own_counts = COUNTS_OF(own, 0) + digit;
+  uint before = 0;
+  for (uint p = begin; p < end; p += PARTS_AT_ONCE) {
+    UNROLL for (uint i = 0; i < PARTS_AT_ONCE; ++i) {
+      before += p + i < end ? own_counts[(ulong)(p + i) * DIGITS] : 0;
+    }
+  }
+  const uint own_sum = before;
+  uint half_of_sums = 0;
+  sums[item] = before;
+  barrier(CLK_LOCAL_MEM_FENCE);
+  for (uint apart = each; apart < GROUP; apart *= 2) {
+    if (item >= apart) before += sums[half_of_sums + item - apart];
+    half_of_sums ^= GROUP;
+    sums[half_of_sums + item] = before;
+    barrier(CLK_LOCAL_MEM_FENCE);
+  }
+  if (item / each == lanes - 1) own_counts[(ulong)parts * DIGITS] = before;
+  before -= own_sum;
+  for (uint p = begin; p < end; p += PARTS_AT_ONCE) {
+    uint found[PARTS_AT_ONCE];
+    UNROLL for (uint i = 0; i < PARTS_AT_ONCE; ++i) {
+      found[i] = p + i < end ? own_counts[(ulong)(p + i) * DIGITS] : 0;
+    }
+    UNROLL for (uint i = 0; i < PARTS_AT_ONCE; ++i) {
+      if (p + i < end) own_counts[(ulong)(p + i) * DIGITS] = before;
+      before += found[i];
+    }
+  }
+}
+
+// GROUP is DIGITS: an item a digit, where it says so. Entry j of a sorted tile goes to offsets[its digit]
+// + j - begins[its digit].
+GROUPS_AT_ONCE(4, move_digits)
+kernel void move_digits(PARAMETERS) {
+  local KEY keys[PADDED(TILE)];
+  local uint places[PADDED(TILE)];
+  local Ranking ranking;
+  local uint sums[2 * GROUP], offsets[DIGITS], begins[DIGITS], ends[DIGITS];
+  ushort order[EACH];
+  PART_OF_ROW
+  const ulong list_to = (ulong)own * pitch_to;
+  {
+    const uint of_row = COUNTS_OF(own, parts)[item];
+    SCAN_GROUP(of_row, before, total)
+    offsets[item] = before + COUNTS_OF(own, part)[item];
+  }
+  for (uint tile = tile_0; tile < tile_1; ++tile) {
+    const uint begin = tile * TILE, used = min((uint)TILE, length - begin);
+    if (!from_rows) {
+      uint loaded[EACH];
+      LOAD_ENTRIES(places_from[list_from + j])
+      UNROLL for (uint e = 0; e < EACH; ++e) places[PADDED(e * GROUP + item)] = loaded[e];
+    }
+    LOAD_TILE
+    begins[item] = ends[item] = 0;
+    SPLIT_TILE(shift)
+    TAKE_NEIGHBOURS
+    SPLIT_TILE(shift + 4)
+    for (uint j = item; j < used; j += GROUP) {
+      const uint digit = DIGIT_OF(keys[PADDED(ORDER(j))]);
+      if (j + 1 == used) ends[digit] = used;
+      if (j == 0) continue;
+      const uint before = DIGIT_OF(keys[PADDED(ORDER(j - 1))]);
+      if (before != digit) ends[before] = begins[digit] = j;
+    }
+    barrier(CLK_LOCAL_MEM_FENCE);
+    for (uint j = item; j < used; j += GROUP) {
+      const uint from = ORDER(j);
+      const KEY key = keys[PADDED(from)];
+      const uint place = from_rows ? begin + from : places[PADDED(from)];
+      const uint to = offsets[DIGIT_OF(key)] + j - begins[DIGIT_OF(key)];
+      if (!to_rows) {
+        keys_to[list_to + to] = (BITS)key;
+        places_to[list_to + to] = place;
+      } else if (to >= first && to < first + kept) {
+        GIVE(to - first, key, place)
+      }
+    }
+    barrier(CLK_LOCAL_MEM_FENCE);
+    offsets[item] += ends[item] - begins[item];
+  }
+}
+)cl"
