@@ -18,7 +18,7 @@ namespace counting {
 using plugin::OwnedTensor;
 using plugin::TensorRef;
 
-constexpr int64_t kGroup = 256, kEach = 8, kTile = kGroup * kEach;
+constexpr int64_t kGroup = 256, kEach = 16, kTile = kGroup * kEach;
 
 // What an element that is set gives: its coordinates; itself, of another tensor; or a place for the next
 // element of dense memory.
@@ -36,6 +36,8 @@ struct Search {
 
   int64_t numel() const { return space.Count(); }
   int64_t tiles() const { return (numel() + kTile - 1) / kTile; }
+  // Whether neighbours that are tested are neighbours in memory.
+  bool dense() const { return space.sizes.size() == 1 && space.operands[0].strides[0] == 1; }
 };
 
 // The unsigned type of elements that are moved.
@@ -98,7 +100,8 @@ inline std::string SearchSource(const Search& s, const Device& device) {
     place += "const INDEX at_" + n + " = " + OffsetText(n, "c", ndim) + "; ";
   }
   return LanesText(device, {MICA_I64, 1}, s.small) + Define("GROUP", std::to_string(kGroup)) +
-         Define("EACH", std::to_string(kEach)) + Define("IS_SET(p)", test.is_set) +
+         Define("EACH", std::to_string(kEach)) + Define("TESTED", test.type) +
+         Define("IS_SET(p)", test.is_set) + (s.dense() ? Define("DENSE", "1") : "") +
          Define("POINTERS", pointers) + Define("SIZES", sizes) + Define("PLACE", place) +
          Define("WRITE(i, at)", "{ " + write + " }") + kCountText;
 }
@@ -106,7 +109,7 @@ inline std::string SearchSource(const Search& s, const Device& device) {
 inline const Kernel& FindSearch(const Search& s, const char* entry) {
   const Device& device = DeviceOf(s.call);
   Key key("count");
-  key.Add(s.gives).Add(s.space.operands[0].dtype).Add(s.itemsize).Add(s.small);
+  key.Add(s.gives).Add(s.space.operands[0].dtype).Add(s.itemsize).Add(s.small).Add(s.dense());
   key.Add(s.space.sizes.size()).Add(s.shape.size()).Add(s.space.operands.size());
   return FindKernel(device, key, entry, s.call->name, [&] { return SearchSource(s, device); });
 }

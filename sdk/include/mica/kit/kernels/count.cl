@@ -2,9 +2,10 @@ R"cl(
 // What the elements that are set give, in their order: nonzero, masked_select, masked_scatter.
 //
 // A group counts those of TILE neighbours; one group adds the counts up to where each tile's begin; then
-// each tile writes. The host defines GROUP, EACH, TESTED (the type of elements that are tested), IS_SET(p),
-// POINTERS and SIZES (parameters), PLACE (declares at_0 and more from the element's number i), and
-// WRITE(i, at): what element i, the at-th that is set, gives.
+// each tile writes: its items list what is set in local memory, so that neighbours write neighbours. The
+// host defines GROUP, EACH, TESTED (the type of elements that are tested), IS_SET(p), DENSE where those
+// lie densely, POINTERS and SIZES (parameters), PLACE (declares at_0 and more from the element's number i),
+// and WRITE(i, at): what element i, the at-th that is set, gives.
 #define TILE (GROUP * EACH)
 // Item m of a group gets how much the items before it have: an inclusive scan in `sums`.
 #define SCAN_SUMS                                                             \
@@ -16,16 +17,44 @@ R"cl(
   }                                                                           \
   barrier(CLK_LOCAL_MEM_FENCE);
 
+// Bit e of `set`: whether neighbour e of the item is set, of the tile from `begin` on.
+#ifdef DENSE
+#define FIND_SET                                                              \
+  {                                                                           \
+    const ulong own = begin + item * EACH;                                    \
+    TESTED tested[EACH];                                                      \
+    if (own + EACH <= numel) {                                                \
+      UNPACK(EACH, LOAD_VECTOR(EACH, a0 + own), tested);                      \
+    } else {                                                                  \
+      UNROLL for (uint e = 0; e < EACH; ++e) {                                \
+        tested[e] = own + e < numel ? a0[own + e] : 0;                        \
+      }                                                                       \
+    }                                                                         \
+    UNROLL for (uint e = 0; e < EACH; ++e) set |= (uint)IS_SET(tested + e) << e; \
+  }
+#else
+#define FIND_SET                                                              \
+  local uchar flags[TILE];                                                    \
+  UNROLL for (uint e = 0; e < EACH; ++e) {                                    \
+    const uint t = e * GROUP + item;                                          \
+    flags[t] = 0;                                                             \
+    if (begin + t < numel) {                                                  \
+      const INDEX i = begin + t;                                              \
+      PLACE                                                                   \
+      flags[t] = IS_SET(a0 + at_0);                                           \
+    }                                                                         \
+  }                                                                           \
+  barrier(CLK_LOCAL_MEM_FENCE);                                               \
+  UNROLL for (uint e = 0; e < EACH; ++e) set |= (uint)flags[item * EACH + e] << e;
+#endif
+
 kernel void count(POINTERS SIZES global ulong* counts, const ulong numel) {
   local uint sums[GROUP];
   const uint item = get_local_id(0);
-  const ulong begin = (ulong)get_group_id(0) * TILE, end = min(numel, begin + TILE);
-  uint sum = 0;
-  for (ulong n = begin + item; n < end; n += GROUP) {
-    const INDEX i = n;
-    PLACE
-    sum += IS_SET(a0 + at_0);
-  }
+  const ulong begin = (ulong)get_group_id(0) * TILE;
+  uint set = 0, sum = 0;
+  FIND_SET
+  UNROLL for (uint e = 0; e < EACH; ++e) sum += set >> e & 1;
   sums[item] = sum;
   barrier(CLK_LOCAL_MEM_FENCE);
   for (uint half_group = GROUP / 2; half_group > 0; half_group /= 2) {
@@ -62,29 +91,25 @@ kernel void add_up(global ulong* counts, const ulong tiles) {
 }
 
 kernel void write(POINTERS SIZES const global ulong* counts, const ulong numel, const ulong total) {
-  local uchar set[TILE];
+  local ushort listed[TILE];
   local uint sums[GROUP];
   const uint item = get_local_id(0);
-  const ulong begin = (ulong)get_group_id(0) * TILE;
-  for (uint t = item; t < TILE; t += GROUP) {
-    set[t] = 0;
-    if (begin + t < numel) {
-      const INDEX i = begin + t;
-      PLACE
-      set[t] = IS_SET(a0 + at_0);
-    }
-  }
-  barrier(CLK_LOCAL_MEM_FENCE);
-  uint sum = 0;
-  UNROLL for (uint e = 0; e < EACH; ++e) sum += set[item * EACH + e];
+  const ulong begin = (ulong)get_group_id(0) * TILE, to = counts[get_group_id(0)];
+  uint set = 0, sum = 0;
+  FIND_SET
+  UNROLL for (uint e = 0; e < EACH; ++e) sum += set >> e & 1;
   sums[item] = sum;
   SCAN_SUMS
-  ulong at = counts[get_group_id(0)] + sums[item] - sum;
-  for (uint e = 0; e < EACH; ++e) {
-    if (set[item * EACH + e] == 0) continue;
-    const INDEX i = begin + item * EACH + e;
+  uint next = sums[item] - sum;
+  UNROLL for (uint e = 0; e < EACH; ++e) {
+    if (set >> e & 1) listed[next++] = item * EACH + e;
+  }
+  barrier(CLK_LOCAL_MEM_FENCE);
+  const uint count = sums[GROUP - 1];
+  for (uint t = item; t < count; t += GROUP) {
+    const INDEX i = begin + listed[t];
+    const ulong at = to + t;
     WRITE(i, at)
-    ++at;
   }
 }
 )cl"
