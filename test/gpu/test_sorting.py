@@ -24,6 +24,7 @@ def constants(name, header="sorting.h"):
 GROUP, SHORT, TILE = constants("kGroup")[0], constants("kShort"), constants("kTile")
 [PART_GROUPS], [ADD_LANES] = constants("kPartGroups"), constants("kAddLanes")
 [LEAST_PART], [MOST_SELECTED] = constants("kLeastPart"), constants("kMostSelected")
+SMALL_ROW, SMALL_KEPT = constants("kSmallRow")[0], constants("kSmallKept")[0]
 BORDERS = sorted({*SHORT, *TILE, 2 * max(TILE), 4 * GROUP, 8 * GROUP})
 SIZES = [1, 2, 31, 100, *(border + d for border in BORDERS for d in (-1, 0, 1))]
 DTYPES = [
@@ -128,7 +129,7 @@ def test_sort_adds_up_many_parts(rows, tiles):
 KINDS = ["ties", "random", "equal", "two", "falling", "extremes"]
 
 
-@pytest.mark.parametrize("size", [max(SHORT) + 1, 2 * MOST_SELECTED + 1, 5000])
+@pytest.mark.parametrize("size", [max(SHORT) + 1, 2 * MOST_SELECTED + 1, SMALL_ROW, SMALL_ROW + 1])
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_topk(dtype, kind, size):
@@ -136,7 +137,7 @@ def test_topk(dtype, kind, size):
     there = x.to("simt")
     for largest in (False, True):
         order = order_of(x, 1, largest)
-        for k in (1, 2, 128, 129, 256, 257, size // 4, MOST_SELECTED):
+        for k in (1, 2, SMALL_KEPT, SMALL_KEPT + 1, 256, 257, size // 4, MOST_SELECTED):
             expect(mica.topk(there, k, dim=1, largest=largest), x, order[:, :k], 1)
 
 

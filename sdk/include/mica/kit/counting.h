@@ -75,22 +75,24 @@ inline Test TestOf(int32_t dtype) {
 inline std::string SearchSource(const Search& s, const Device& device) {
   const Test test = TestOf(s.space.operands[0].dtype);
   const size_t ndim = s.space.sizes.size();
-  std::string pointers = "const global " + std::string(test.type) + "* a0, ", sizes, write;
+  std::string pointers = "const global " + std::string(test.type) + "* a0, ", sizes, take, give;
   std::string place = SplitText("i", "c", ndim);
   const std::string bits = BitsOf(s.itemsize);
   if (s.gives == Gives::kElement) {
     pointers += "const global " + bits + "* a1, global " + bits + "* dense, ";
-    write = "PLACE dense[at] = a1[at_1];";
+    take = "PLACE moved = a1[at_1];";
+    give = "dense[at] = moved;";
   } else if (s.gives == Gives::kPlace) {
     pointers += "global " + bits + "* a1, const global " + bits + "* dense, ";
-    write = "PLACE a1[at_1] = dense[at];";
+    take = "moved = dense[at];";
+    give = "PLACE a1[at_1] = moved;";
   } else {
     pointers += "global long* dense, ";
-    write = SplitText("i", "o", s.shape.size());
+    give = SplitText("i", "o", s.shape.size());
     for (size_t d = 0; d < s.shape.size(); ++d) {
       const std::string n = std::to_string(d);
       sizes += "const INDEX size_o" + n + ", ";
-      write += "dense[" + n + " * total + at] = o" + n + "; ";
+      give += "dense[" + n + " * total + at] = o" + n + "; ";
     }
   }
   for (size_t d = 0; d < ndim; ++d) sizes += "const INDEX size_c" + std::to_string(d) + ", ";
@@ -103,7 +105,8 @@ inline std::string SearchSource(const Search& s, const Device& device) {
          Define("EACH", std::to_string(kEach)) + Define("TESTED", test.type) +
          Define("IS_SET(p)", test.is_set) + (s.dense() ? Define("DENSE", "1") : "") +
          Define("POINTERS", pointers) + Define("SIZES", sizes) + Define("PLACE", place) +
-         Define("WRITE(i, at)", "{ " + write + " }") + kCountText;
+         Define("MOVED", s.gives == Gives::kCoordinates ? "uchar" : bits) +
+         Define("TAKE(i, at, moved)", take) + Define("GIVE(i, at, moved)", give) + kCountText;
 }
 
 inline const Kernel& FindSearch(const Search& s, const char* entry) {

@@ -25,7 +25,8 @@ using plugin::TensorRef;
 
 // --- What an H100 likes; any powers of 2 are right.
 constexpr int64_t kGroup = 256;            // work-items that sort; one for each digit of a pass
-constexpr int64_t kSelectGroup = 512;      // that select
+constexpr int64_t kSelectGroup = 512;      // that select, by 11 bits at a time
+constexpr int64_t kSmallGroup = 128;       // that select few of a short row, by 8 bits: more groups run at once
 constexpr int64_t kBlock = 1024;           // entries of short rows that a group sorts at once
 constexpr int64_t kShort[] = {512, 1024};  // the longest of them, by 4 bytes an element or less, and by 8
 constexpr int64_t kTile[] = {4096, 2048};  // entries that a group splits at once: at most 48 KB
@@ -34,6 +35,7 @@ constexpr int64_t kAddLanes = 32;          // work-items that add up the parts o
 constexpr int64_t kSelectGroups = 264;     // groups that select at once, two a multiprocessor
 constexpr int64_t kLeastPart = 8192;       // elements of a row that are worth a group of their own
 constexpr int64_t kMostSelected = 1024;    // entries that are selected, then sorted by one group
+constexpr int64_t kSmallRow = 4096, kSmallKept = 128;  // the most that a small group selects from, and keeps
 // The longest row of which a single group selects an element though others idle.
 constexpr int64_t kLongestRanked = int64_t{1} << 18;
 // Entries of rows that are sorted at once: they lie in a workspace.
@@ -82,7 +84,7 @@ inline std::string KeyText(int32_t dtype, bool descending) {
 }
 
 // The texts behind sort_key.cl.
-enum class Way { kShort, kTile, kPasses, kSelect };
+enum class Way { kShort, kTile, kPasses, kSelect, kSelectFew };
 
 inline std::string TextOf(Way way, int64_t each) {
   const std::string radix = Define("EACH", std::to_string(each)) + kRadixText;
@@ -93,12 +95,16 @@ inline std::string TextOf(Way way, int64_t each) {
       return radix + kRadixRowsText;
     case Way::kPasses:
       return radix + kRadixPassesText;
+    case Way::kSelect:
+      return Define("DIGIT_BITS", "11") + Define("MOST", std::to_string(2 * kMostSelected)) + kSelectText;
     default:
-      return Define("MOST", std::to_string(2 * kMostSelected)) + kSelectText;
+      return Define("DIGIT_BITS", "8") + Define("MOST", std::to_string(2 * kSmallKept)) + kSelectText;
   }
 }
 
-inline int64_t GroupOf(Way way) { return way == Way::kSelect ? kSelectGroup : kGroup; }
+inline int64_t GroupOf(Way way) {
+  return way == Way::kSelect ? kSelectGroup : way == Way::kSelectFew ? kSmallGroup : kGroup;
+}
 
 inline std::string SortSource(const Rows& r, const Device& device, Way way, int64_t each) {
   const size_t ndim = r.space.sizes.size();
@@ -252,6 +258,7 @@ inline void Select(const Rows& r, int64_t row_begin, int64_t rows) {
     pass.length = pass.pitch_from = pass.pitch_to;
     pass.from_rows = false;
   }
+  if (r.length <= kSmallRow && r.order.kept <= kSmallKept) pass.way = Way::kSelectFew;
   pass.groups = rows;
   pass.parts = 1;
   pass.piece = pass.length;

@@ -5,8 +5,10 @@ R"cl(
 // each tile writes: its items list what is set in local memory, so that neighbours write neighbours. The
 // host defines GROUP, EACH, TESTED (the type of elements that are tested), IS_SET(p), DENSE where those
 // lie densely, POINTERS and SIZES (parameters), PLACE (declares at_0 and more from the element's number i),
-// and WRITE(i, at): what element i, the at-th that is set, gives.
+// and, of what element i, the at-th that is set, gives: TAKE(i, at, moved) reads it, into a MOVED, and
+// GIVE(i, at, moved) writes it.
 #define TILE (GROUP * EACH)
+#define MOVED_AT_ONCE 4
 // Item m of a group gets how much the items before it have: an inclusive scan in `sums`.
 #define SCAN_SUMS                                                             \
   for (uint apart = 1; apart < GROUP; apart *= 2) {                           \
@@ -106,10 +108,20 @@ kernel void write(POINTERS SIZES const global ulong* counts, const ulong numel, 
   }
   barrier(CLK_LOCAL_MEM_FENCE);
   const uint count = sums[GROUP - 1];
-  for (uint t = item; t < count; t += GROUP) {
-    const INDEX i = begin + listed[t];
-    const ulong at = to + t;
-    WRITE(i, at)
+  // A few are read before any is written: reads behind a write wait for it.
+  for (uint first = item; first < count; first += GROUP * MOVED_AT_ONCE) {
+    MOVED taken[MOVED_AT_ONCE];
+#define EACH_MOVED(body)                                                      \
+  UNROLL for (uint m = 0; m < MOVED_AT_ONCE; ++m) {                           \
+    const uint t = first + m * GROUP;                                         \
+    if (t < count) {                                                          \
+      const INDEX i = begin + listed[t];                                      \
+      const ulong at = to + t;                                                \
+      body                                                                    \
+    }                                                                         \
+  }
+    EACH_MOVED(TAKE(i, at, taken[m]))
+    EACH_MOVED(GIVE(i, at, taken[m]))
   }
 }
 )cl"

@@ -5,9 +5,8 @@ R"cl(
 // A group counts entries by digits, the most significant first, and goes on with those whose digits are the
 // asked entry's, until few are left, which it sorts in local memory. Places follow the keys as further
 // digits: so entries are all different, and it ends with any number of equal elements. The order in which
-// entries come into local memory does not matter. The host defines MOST (entries in local memory); places
-// are less than 2 to the power of `shift`.
-#define DIGIT_BITS 11
+// entries come into local memory does not matter. The host defines DIGIT_BITS and MOST (entries in local
+// memory); places are less than 2 to the power of `shift`.
 #define BINS (1 << DIGIT_BITS)
 #define AT_ONCE 8
 
@@ -44,7 +43,7 @@ kernel void select_entries(PARAMETERS) {
   const uint begin = min(length, part * piece), end = min(length, begin + piece);
   // One entry needs none of those before it.
   const bool with_less = first == 0;
-  const uint rank = min(first + kept, end - begin) - 1, enough = max(256u, min((uint)MOST, 2 * kept));
+  const uint rank = min(first + kept, end - begin) - 1, enough = min((uint)MOST, max(256u, 2 * kept));
   KEY key_head = 0;
   uint place_head = 0, key_left = KEY_BITS, place_left = shift, less = 0, equal = end - begin;
   while ((with_less ? less + equal : equal) > enough) {
