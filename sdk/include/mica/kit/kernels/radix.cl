@@ -11,13 +11,16 @@ R"cl(
 #define PADDED(j) ((j) + (j) / 32)
 #define DIGITS 256
 
-// The entry that stands at j in the order of now; and numbers of 16 bits, two a word, of an item's entries
-// by digit, while entries find their places.
+// Where the key lies in local memory that stands at j in the order of now; and numbers of 16 bits, two a
+// word, of an item's entries by digit, while entries find their places.
 typedef union {
   ushort order[PADDED(TILE)];
   uint counters[PADDED(8 * GROUP)];
 } Ranking;
 #define ORDER(j) ranking.order[PADDED(j)]
+// Entry e * GROUP + item of a tile, and the entry that lies somewhere.
+#define SLOT(e) ((e) * PADDED(GROUP) + PADDED(item))
+#define ENTRY_AT(slot) ((slot) - (slot) / 33)
 #define COUNTER(digit) ranking.counters[((digit) & 7) * PADDED(GROUP) + item + item / 32]
 #define HALF(digit) (((digit) & 8) * 2)
 
@@ -28,37 +31,52 @@ typedef union {
 #define GROUPS_AT_ONCE(groups, name)
 #endif
 
-// Entries of the tile from `begin` on into `keys`; behind the row's end, keys that are last.
-#define LOAD_ENTRIES(load)                                                                  \
-  UNROLL for (uint e = 0; e < EACH; ++e) {                                                  \
-    const uint j = begin + e * GROUP + item;                                                \
-    loaded[e] = j < length ? load : 0;                                                      \
-  }
-#define LOAD_KEYS                                                                           \
-  BITS loaded[EACH];                                                                        \
-  if (from_rows) {                                                                          \
-    LOAD_ENTRIES(in[at_0 + j * step_0])                                                     \
+// Entries of the tile from `begin` on, without a question each but in the last tile of a row.
+#define LOAD_ENTRIES(from, step)                                                            \
+  if (begin + TILE <= length) {                                                             \
+    UNROLL for (uint e = 0; e < EACH; ++e) {                                                \
+      loaded[e] = ((from) + (begin + item) * (step))[e * GROUP * (step)];                   \
+    }                                                                                       \
   } else {                                                                                  \
-    LOAD_ENTRIES(keys_from[list_from + j])                                                  \
+    UNROLL for (uint e = 0; e < EACH; ++e) {                                                \
+      const uint j = begin + e * GROUP + item;                                              \
+      loaded[e] = j < length ? (from)[j * (step)] : 0;                                      \
+    }                                                                                       \
   }
-#define KEY_OF_LOADED(e)                                                                    \
-  (begin + (e) * GROUP + item >= length ? NO_KEY : from_rows ? key_of(loaded[e]) : (KEY)loaded[e])
+// Their keys; behind the row's end, keys that are last.
+#define LOAD_KEYS                                                                           \
+  KEY loaded_keys[EACH];                                                                    \
+  {                                                                                         \
+    BITS loaded[EACH];                                                                      \
+    if (from_rows) {                                                                        \
+      LOAD_ENTRIES(in + at_0, step_0)                                                       \
+      UNROLL for (uint e = 0; e < EACH; ++e) loaded_keys[e] = key_of(loaded[e]);            \
+    } else {                                                                                \
+      LOAD_ENTRIES(keys_from + list_from, 1)                                                \
+      UNROLL for (uint e = 0; e < EACH; ++e) loaded_keys[e] = loaded[e];                    \
+    }                                                                                       \
+    if (begin + TILE > length) {                                                            \
+      UNROLL for (uint e = 0; e < EACH; ++e) {                                              \
+        if (begin + e * GROUP + item >= length) loaded_keys[e] = NO_KEY;                    \
+      }                                                                                     \
+    }                                                                                       \
+  }
 #define LOAD_TILE                                                                           \
   {                                                                                         \
     LOAD_KEYS                                                                               \
-    UNROLL for (uint e = 0; e < EACH; ++e) keys[PADDED(e * GROUP + item)] = KEY_OF_LOADED(e); \
+    UNROLL for (uint e = 0; e < EACH; ++e) keys[SLOT(e)] = loaded_keys[e];                  \
   }                                                                                         \
-  UNROLL for (uint e = 0; e < EACH; ++e) order[e] = item * EACH + e;                        \
+  UNROLL for (uint e = 0; e < EACH; ++e) order[e] = PADDED(item * EACH) + e;                \
   barrier(CLK_LOCAL_MEM_FENCE);
 
 // Sorts `order`, the item's neighbours, by the 4 bits of keys from bit `low` on, into ORDER. An item has at
-// most 16 entries, so that an entry's rank among them takes 4 bits, as its digit does.
+// most 16 entries, so that an entry's rank among them takes 4 bits, as its digit does; and a power of 2, so that they lie together.
 #define SPLIT_TILE(low)                                                                     \
   {                                                                                         \
     uint digits[(EACH + 7) / 8] = {0}, ranks[(EACH + 7) / 8] = {0}, words[8], own_sum = 0;  \
     UNROLL for (uint w = 0; w < 8; ++w) COUNTER(w) = 0;                                     \
     UNROLL for (uint e = 0; e < EACH; ++e) {                                                \
-      const uint digit = (uint)(keys[PADDED(order[e])] >> (low)) & 15;                      \
+      const uint digit = (uint)(keys[order[e]] >> (low)) & 15;                              \
       const uint word = COUNTER(digit);                                                     \
       COUNTER(digit) = word + (1u << HALF(digit));                                          \
       digits[e / 8] |= digit << e % 8 * 4;                                                  \

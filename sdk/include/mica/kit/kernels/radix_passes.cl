@@ -2,6 +2,7 @@ R"cl(
 // Rows of many tiles, behind radix.cl: passes over digits of 8 bits, from bit `shift` on. A row has `parts`,
 // of `piece` tiles each. Groups count the digits of a part each; then, for each digit, come those of the
 // parts before; then groups sort their tiles by the digit and write runs of equal ones to where they go.
+// What stands behind a row's end counts as its last digit, behind which nothing comes.
 // `counts` has, for each row, DIGITS numbers of each part, and those of the row.
 #define COUNTS_OF(row, part) (counts + ((ulong)(row) * (parts + 1) + (part)) * DIGITS)
 #define DIGIT_OF(key) ((uint)((key) >> shift) & (DIGITS - 1))
@@ -26,10 +27,7 @@ kernel void count_digits(PARAMETERS) {
     const uint begin = tile * TILE;
     LOAD_KEYS
     UNROLL for (uint e = 0; e < EACH; ++e) {
-      if (begin + e * GROUP + item < length) {
-        const uint digit = DIGIT_OF(KEY_OF_LOADED(e));
-        COUNT_UP(bins + item / 32 * DIGITS + digit);
-      }
+      COUNT_UP(bins + item / 32 * DIGITS + DIGIT_OF(loaded_keys[e]));
     }
   }
   barrier(CLK_LOCAL_MEM_FENCE);
@@ -81,56 +79,66 @@ kernel void add_digits(global uint* counts, const uint rows, const uint parts, c
   }
 }
 
-// GROUP is DIGITS: an item a digit, where it says so. Entry j of a sorted tile goes to offsets[its digit]
-// + j - begins[its digit].
+// GROUP is DIGITS: items have a digit each, whose entries go from `next` on. The entries of a digit stand
+// together in a sorted tile, so that entry j goes to bases[its digit] + j.
+#define MOVED_AT_ONCE (EACH < 8 ? EACH : 8)
 GROUPS_AT_ONCE(4, move_digits)
 kernel void move_digits(PARAMETERS) {
   local KEY keys[PADDED(TILE)];
   local uint places[PADDED(TILE)];
   local Ranking ranking;
-  local uint sums[2 * GROUP], offsets[DIGITS], begins[DIGITS], ends[DIGITS];
+  local uint sums[2 * GROUP], bins[DIGITS], bases[DIGITS];
   ushort order[EACH];
   PART_OF_ROW
   const ulong list_to = (ulong)own * pitch_to;
+  uint next = COUNTS_OF(own, part)[item];
   {
     const uint of_row = COUNTS_OF(own, parts)[item];
     SCAN_GROUP(of_row, before, total)
-    offsets[item] = before + COUNTS_OF(own, part)[item];
+    next += before;
   }
   for (uint tile = tile_0; tile < tile_1; ++tile) {
     const uint begin = tile * TILE, used = min((uint)TILE, length - begin);
-    if (!from_rows) {
+    if (from_rows) {
+      UNROLL for (uint e = 0; e < EACH; ++e) places[SLOT(e)] = begin + e * GROUP + item;
+    } else {
       uint loaded[EACH];
-      LOAD_ENTRIES(places_from[list_from + j])
-      UNROLL for (uint e = 0; e < EACH; ++e) places[PADDED(e * GROUP + item)] = loaded[e];
+      LOAD_ENTRIES(places_from + list_from, 1)
+      UNROLL for (uint e = 0; e < EACH; ++e) places[SLOT(e)] = loaded[e];
     }
+    bins[item] = 0;
     LOAD_TILE
-    begins[item] = ends[item] = 0;
+    UNROLL for (uint e = 0; e < EACH; ++e) COUNT_UP(bins + DIGIT_OF(keys[SLOT(e)]));
     SPLIT_TILE(shift)
     TAKE_NEIGHBOURS
     SPLIT_TILE(shift + 4)
-    for (uint j = item; j < used; j += GROUP) {
-      const uint digit = DIGIT_OF(keys[PADDED(ORDER(j))]);
-      if (j + 1 == used) ends[digit] = used;
-      if (j == 0) continue;
-      const uint before = DIGIT_OF(keys[PADDED(ORDER(j - 1))]);
-      if (before != digit) ends[before] = begins[digit] = j;
+    {
+      const uint of_tile = bins[item];
+      SCAN_GROUP(of_tile, before, total)
+      bases[item] = next - before;
+      next += of_tile;
     }
     barrier(CLK_LOCAL_MEM_FENCE);
-    for (uint j = item; j < used; j += GROUP) {
-      const uint from = ORDER(j);
-      const KEY key = keys[PADDED(from)];
-      const uint place = from_rows ? begin + from : places[PADDED(from)];
-      const uint to = offsets[DIGIT_OF(key)] + j - begins[DIGIT_OF(key)];
-      if (!to_rows) {
-        keys_to[list_to + to] = (BITS)key;
-        places_to[list_to + to] = place;
-      } else if (to >= first && to < first + kept) {
-        GIVE(to - first, key, place)
+    for (uint e_0 = 0; e_0 < EACH; e_0 += MOVED_AT_ONCE) {
+      KEY moved[MOVED_AT_ONCE];
+      uint from[MOVED_AT_ONCE], to[MOVED_AT_ONCE];
+      UNROLL for (uint e = 0; e < MOVED_AT_ONCE; ++e) {
+        const uint slot = ranking.order[SLOT(e_0 + e)];
+        moved[e] = keys[slot];
+        from[e] = places[slot];
+        to[e] = bases[DIGIT_OF(moved[e])] + (e_0 + e) * GROUP + item;
+      }
+      UNROLL for (uint e = 0; e < MOVED_AT_ONCE; ++e) {
+        if ((e_0 + e) * GROUP + item >= used) continue;
+        if (!to_rows) {
+          keys_to[list_to + to[e]] = (BITS)moved[e];
+          places_to[list_to + to[e]] = from[e];
+        } else if (to[e] >= first && to[e] < first + kept) {
+          GIVE(to[e] - first, moved[e], from[e])
+        }
       }
     }
     barrier(CLK_LOCAL_MEM_FENCE);
-    offsets[item] += ends[item] - begins[item];
   }
 }
 )cl"

@@ -17,8 +17,8 @@ kernel void sort_tiles(PARAMETERS) {
     SPLIT_TILE(low)
   }
   for (uint j = item; j < kept; j += GROUP) {
-    const uint place = ORDER(first + j);
-    const KEY key = keys[PADDED(place)];
+    const uint slot = ORDER(first + j), place = ENTRY_AT(slot);
+    const KEY key = keys[slot];
     GIVE(j, key, place)
   }
 }
