@@ -22,6 +22,7 @@ def constants(name, header="sorting.h"):
 
 
 GROUP, SHORT, TILE = constants("kGroup")[0], constants("kShort"), constants("kTile")
+[TILE_GROUPS] = constants("kTileGroups")
 [PART_GROUPS], [ADD_LANES] = constants("kPartGroups"), constants("kAddLanes")
 [LEAST_PART], [MOST_SELECTED] = constants("kLeastPart"), constants("kMostSelected")
 SMALL_ROW, SMALL_KEPT = constants("kSmallRow")[0], constants("kSmallKept")[0]
@@ -109,6 +110,14 @@ def test_sort_and_topk_of_views(dtype, layout, size):
     order = order_of(x, dim, True)
     expect(mica.sort(there, dim=dim, stable=True, descending=True), x, order, dim)
     expect(mica.topk(there, 7, dim=dim), x, order.take(range(7), dim), dim)
+
+
+# Several rows a tile, of which the last one is not full, and so many that items have more entries each.
+@pytest.mark.parametrize(("rows", "size"), [(9, 257), (5, 512), (3, 513), (TILE_GROUPS * 8 + 3, 300)])
+@pytest.mark.parametrize("dtype", ["bool", "bfloat16", "float32"])
+def test_sort_many_rows(dtype, rows, size):
+    x = elements(dtype, rows, size)
+    expect(mica.sort(x.to("simt"), dim=1, stable=True), x, order_of(x, 1, False), 1)
 
 
 @pytest.mark.parametrize(

@@ -24,12 +24,13 @@ using plugin::OwnedTensor;
 using plugin::TensorRef;
 
 // --- What an H100 likes; any powers of 2 are right.
-constexpr int64_t kGroup = 256;            // work-items that sort; one for each digit of a pass
-constexpr int64_t kSelectGroup = 512;      // that select, by 11 bits at a time
-constexpr int64_t kSmallGroup = 128;       // that select few of a short row, by 8 bits: more groups run at once
-constexpr int64_t kBlock = 1024;           // entries of short rows that a group sorts at once
-constexpr int64_t kShort[] = {512, 1024};  // the longest of them, by 4 bytes an element or less, and by 8
+constexpr int64_t kGroup = 256;        // work-items that sort; one for each digit of a pass
+constexpr int64_t kSelectGroup = 512;  // that select, by 11 bits at a time
+constexpr int64_t kSmallGroup = 128;   // that select few of a short row, by 8 bits: more groups run at once
+constexpr int64_t kBlock = 1024;       // entries of short rows that a group sorts at once
+constexpr int64_t kShort[] = {256, 1024};  // the longest of them, by 4 bytes an element or less, and by 8
 constexpr int64_t kTile[] = {4096, 2048};  // entries that a group splits at once: at most 48 KB
+constexpr int64_t kTileGroups = 264;       // groups that are enough, two a multiprocessor
 constexpr int64_t kPartGroups = 1024;      // groups of a pass, about two that run at once in turn
 constexpr int64_t kAddLanes = 32;          // work-items that add up the parts of a digit, at most
 constexpr int64_t kSelectGroups = 264;     // groups that select at once, two a multiprocessor
@@ -192,10 +193,15 @@ inline void SortShort(const Rows& r, int64_t row_begin, int64_t rows) {
   Enqueue(r, row_begin, rows, nullptr, 0, pass);
 }
 
-inline void SortTile(const Rows& r, int64_t row_begin, int64_t rows) {
-  Pass pass{Way::kTile, "sort_tiles", rows, r.length, r.order.first, r.order.kept};
-  pass.each = 4;
-  while (pass.each * kGroup < r.length) pass.each *= 2;
+// Items have as many entries as they may, which costs the least for each, where that leaves groups enough.
+inline void SortTiles(const Rows& r, int64_t row_begin, int64_t rows) {
+  Pass pass{Way::kTile, "sort_tiles", 0, r.length, r.order.first, r.order.kept};
+  while (int64_t{1} << pass.shift < r.length) ++pass.shift;
+  pass.piece = int64_t{1} << pass.shift;
+  const int64_t most = kTile[r.wide()];
+  pass.each = std::max<int64_t>(4, pass.piece / kGroup);
+  if (rows * pass.piece >= kTileGroups * most) pass.each = most / kGroup;
+  pass.groups = Ceil(rows * pass.piece, pass.each * kGroup);
   Enqueue(r, row_begin, rows, nullptr, 0, pass);
 }
 
@@ -286,7 +292,7 @@ inline void RunRows(const Rows& r) {
     else if (IsSelected(r, count))
       Select(r, begin, count);
     else if (r.length <= kTile[r.wide()])
-      SortTile(r, begin, count);
+      SortTiles(r, begin, count);
     else
       SortByDigits(r, begin, count);
   }

@@ -69,14 +69,14 @@ typedef union {
   UNROLL for (uint e = 0; e < EACH; ++e) order[e] = PADDED(item * EACH) + e;                \
   barrier(CLK_LOCAL_MEM_FENCE);
 
-// Sorts `order`, the item's neighbours, by the 4 bits of keys from bit `low` on, into ORDER. An item has at
+// Sorts `order`, the item's neighbours, by the last 4 bits of DIGIT(where they lie), into ORDER. An item has at
 // most 16 entries, so that an entry's rank among them takes 4 bits, as its digit does; and a power of 2, so that they lie together.
-#define SPLIT_TILE(low)                                                                     \
+#define SPLIT_TILE(DIGIT)                                                                   \
   {                                                                                         \
     uint digits[(EACH + 7) / 8] = {0}, ranks[(EACH + 7) / 8] = {0}, words[8], own_sum = 0;  \
     UNROLL for (uint w = 0; w < 8; ++w) COUNTER(w) = 0;                                     \
     UNROLL for (uint e = 0; e < EACH; ++e) {                                                \
-      const uint digit = (uint)(keys[order[e]] >> (low)) & 15;                              \
+      const uint digit = DIGIT(order[e]) & 15;                                              \
       const uint word = COUNTER(digit);                                                     \
       COUNTER(digit) = word + (1u << HALF(digit));                                          \
       digits[e / 8] |= digit << e % 8 * 4;                                                  \

@@ -81,6 +81,8 @@ kernel void add_digits(global uint* counts, const uint rows, const uint parts, c
 
 // GROUP is DIGITS: items have a digit each, whose entries go from `next` on. The entries of a digit stand
 // together in a sorted tile, so that entry j goes to bases[its digit] + j.
+#define LOWER_DIGIT(slot) ((uint)(keys[slot] >> shift))
+#define UPPER_DIGIT(slot) ((uint)(keys[slot] >> (shift + 4)))
 #define MOVED_AT_ONCE (EACH < 8 ? EACH : 8)
 GROUPS_AT_ONCE(4, move_digits)
 kernel void move_digits(PARAMETERS) {
@@ -109,9 +111,9 @@ kernel void move_digits(PARAMETERS) {
     bins[item] = 0;
     LOAD_TILE
     UNROLL for (uint e = 0; e < EACH; ++e) COUNT_UP(bins + DIGIT_OF(keys[SLOT(e)]));
-    SPLIT_TILE(shift)
+    SPLIT_TILE(LOWER_DIGIT)
     TAKE_NEIGHBOURS
-    SPLIT_TILE(shift + 4)
+    SPLIT_TILE(UPPER_DIGIT)
     {
       const uint of_tile = bins[item];
       SCAN_GROUP(of_tile, before, total)
