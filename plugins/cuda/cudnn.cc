@@ -20,10 +20,9 @@ struct Opened {
 };
 
 std::string Missing(const std::string& reason) {
-  return "NVIDIA's convolutions (libcudnn.so.9) are not available, so Mica's own kernels compute "
-         "convolutions: install the package nvidia-cudnn-cu13 (-cu12 for an older driver), or name its "
-         "folder "
-         "in MICA_CUDA_LIBRARIES (" +
+  return "cuDNN (libcudnn.so.9) is not available, so Mica's own kernels compute convolutions and attention: "
+         "install the package nvidia-cudnn-cu13 (-cu12 for an older driver), or name its folder in "
+         "MICA_CUDA_LIBRARIES (" +
          reason + ").";
 }
 

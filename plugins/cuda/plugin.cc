@@ -1,6 +1,7 @@
 // The entry of the plugin "cuda": NVIDIA's devices.
 #include <mica/plugin.h>
 
+#include "plugins/cuda/attention.h"
 #include "plugins/cuda/convolutions.h"
 #include "plugins/cuda/driver.h"
 #include "plugins/cuda/products.h"
@@ -10,7 +11,7 @@ namespace cuda {
 namespace {
 
 void Init(const MicaHost* host, const MicaRegistrar* registrar) {
-  gpu::Register(host, registrar, GetCudaDriver(), &GetCublas(), &GetCudnn());
+  gpu::Register(host, registrar, GetCudaDriver(), &GetCublas(), &GetCudnn(), &GetCudnnAttention());
 }
 
 }  // namespace

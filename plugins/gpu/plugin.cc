@@ -11,7 +11,7 @@ namespace gpu {
 
 // A plugin has one backend; what is made here stays, since tensors may outlive statics.
 void Register(const MicaHost*, const MicaRegistrar* table, Driver& driver, Products* products,
-              Convolutions* convolutions) {
+              Convolutions* convolutions, Attention* attention) {
   static auto* devices = new Devices(driver);
   static auto* device_table = new Table(*devices);
   static auto* kit_driver = new KitDriver(*devices, products, convolutions);
@@ -19,7 +19,7 @@ void Register(const MicaHost*, const MicaRegistrar* table, Driver& driver, Produ
   mica::plugin::Registrar registrar(table, driver.backend());
   registrar.Device(*functions);
   mica::kit::Register(registrar, *kit_driver);
-  RegisterAttention(registrar, *devices);
+  RegisterAttention(registrar, *devices, attention);
 }
 
 }  // namespace gpu

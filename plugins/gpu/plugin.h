@@ -4,14 +4,15 @@
 #include <mica/plugin.h>
 
 #include "plugins/gpu/driver/driver.h"
+#include "plugins/gpu/libraries/attention.h"
 #include "plugins/gpu/libraries/convolutions.h"
 #include "plugins/gpu/libraries/products.h"
 
 namespace gpu {
 
-// Called by a plugin's init. `driver`, and `products` and `convolutions` (or NULL), live as long as the
-// process.
+// Called by a plugin's init. `driver`, and `products`, `convolutions` and `attention` (or NULL), live as long
+// as the process.
 void Register(const MicaHost* host, const MicaRegistrar* registrar, Driver& driver, Products* products,
-              Convolutions* convolutions);
+              Convolutions* convolutions, Attention* attention = nullptr);
 
 }  // namespace gpu

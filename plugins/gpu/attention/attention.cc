@@ -3,6 +3,7 @@
 
 #include <array>
 #include <cstdlib>
+#include <optional>
 #include <string>
 
 #include <mica/kit/pointwise.h>
@@ -31,7 +32,11 @@ const char kBackwardText[] =
 constexpr int kThreads = 128, kWarps = kThreads / 32;
 constexpr double kLog2E = 1.4426950408889634;
 
+// A library's call and its launches take longer than a kernel of Mica's for fewer scores than these.
+constexpr int64_t kLeastScoresOfLibrary = 1 << 20;
+
 Devices* the_devices = nullptr;
+Attention* the_library = nullptr;
 
 // Whether the device has mma.m16n8k16: the simulation, or NVIDIA's sm_80 and later.
 bool HasTensorCores(int64_t index) {
@@ -76,15 +81,17 @@ struct Shape {
     dtype = q.dtype();
     constexpr int64_t kMost = 1 << 30;
     const bool fits = (dtype == MICA_F16 || dtype == MICA_BF16) && k.dtype() == dtype && v.dtype() == dtype &&
-                      (width == 32 || width == 64 || width == 96 || width == 128) && k.size(3) == width &&
-                      v.size(3) == width && k.size(0) == batch && v.size(0) == batch && k.size(1) > 0 &&
-                      heads % k.size(1) == 0 && v.size(1) == k.size(1) && v.size(2) == keys &&
-                      q.stride(3) == 1 && k.stride(3) == 1 && v.stride(3) == 1;
+                      k.size(3) == width && v.size(3) == width && k.size(0) == batch && v.size(0) == batch &&
+                      k.size(1) > 0 && heads % k.size(1) == 0 && v.size(1) == k.size(1) &&
+                      v.size(2) == keys && q.stride(3) == 1 && k.stride(3) == 1 && v.stride(3) == 1;
     if (!fits || batch * heads * queries * keys == 0) throw NotImplemented();
     if (queries > kMost || keys > kMost || batch * heads > kMost || !HasTensorCores(call->device_index))
       throw NotImplemented();
     group = heads / k.size(1);
   }
+
+  // Whether the kernels of this folder take the width.
+  bool HasKernels() const { return width == 32 || width == 64 || width == 96 || width == 128; }
 };
 
 // What is added to the scores, or nothing.
@@ -192,10 +199,135 @@ OwnedTensor Laid(const MicaCall* call, const std::array<int64_t, 4>& sizes, cons
   return OwnedTensor(r.value);
 }
 
+// --- the vendor's library
+
+AttentionShape LibraryShapeOf(const Shape& s) {
+  AttentionShape shape;
+  shape.dtype = s.dtype, shape.is_causal = s.causal;
+  shape.batch = s.batch, shape.heads = s.heads, shape.key_heads = s.heads / s.group;
+  shape.queries = s.queries, shape.keys = s.keys, shape.width = s.width;
+  return shape;
+}
+
+// Whether the library may take a call.
+bool SuitsLibrary(const MicaCall* call, const Shape& s, const Mask& mask) {
+  if (!the_library || mask.data != nullptr) return false;
+  if (s.batch * s.heads * s.queries * s.keys < kLeastScoresOfLibrary) return false;
+  return the_library->Has(call->device_index, LibraryShapeOf(s));
+}
+
+AttentionTensor LibraryTensorOf(const Heads& heads) {
+  return {heads.data, heads.strides.batch, heads.strides.head, heads.strides.row};
+}
+
+// What both directions give the library; `workspace` holds what it asks for until the call's kernels are
+// queued.
+AttentionProblem ProblemOf(const MicaCall* call, const Shape& s, const Heads& query, const Heads& key,
+                           const Heads& value, const Heads& output, void* log_sum,
+                           std::optional<mica::kit::Workspace>& workspace) {
+  AttentionProblem problem;
+  problem.device = call->device_index;
+  problem.stream = call->stream;
+  problem.shape = LibraryShapeOf(s);
+  problem.scale = s.scale;
+  problem.query = LibraryTensorOf(query), problem.key = LibraryTensorOf(key);
+  problem.value = LibraryTensorOf(value), problem.output = LibraryTensorOf(output);
+  problem.log_sum = static_cast<float*>(log_sum);
+  problem.workspace = [call, &workspace](size_t size) {
+    workspace.emplace(call, static_cast<int64_t>(size));
+    return workspace->data();
+  };
+  return problem;
+}
+
 void Give(MicaValue* result, OwnedTensor tensor) {
   *result = {};
   result->tag = tensor.get() != nullptr ? MICA_VALUE_TENSOR : MICA_VALUE_NONE;
   result->u.tensor = tensor.release();
+}
+
+// --- Mica's own kernels; they throw NotImplemented for a width that they do not have
+
+void LaunchForward(const MicaCall* call, const Shape& s, const Heads& q, const Heads& k, const Heads& v,
+                   const Mask& mask, const Heads& out, void* log_sum) {
+  if (!s.HasKernels()) throw NotImplemented();
+  const Choice choice{false,
+                      q.aligned && k.aligned && v.aligned,
+                      mask.data != nullptr || !(s.scale > 0),
+                      s.dtype,
+                      mask.dtype,
+                      static_cast<int>(s.width)};
+  const mica::kit::Kernel& kernel = choice.Find(call, "flash_forward");
+  KitLaunch launch(call, kernel);
+  for (const Heads& heads : {q, k, v}) AddHeads(launch, heads);
+  AddMask(launch, mask);
+  AddHeads(launch, out);
+  launch.Pointer(log_sum);
+  AddInts(launch, {s.heads, s.group, s.queries, s.keys});
+  launch.Value(static_cast<float>(s.scale * kLog2E)).Value<int32_t>(s.causal);
+  RunGroups(launch, s.batch * s.heads * BlocksOf(s.queries, choice.Rows()));
+}
+
+// What gradients are made of.
+struct Gradients {
+  Heads q, k, v, result, g;
+  void* log_sum;
+};
+
+void LaunchBackward(const MicaCall* call, const Shape& s, const Gradients& from, const Mask& mask,
+                    MicaBoolSpan output_mask, OwnedTensor (&made)[3]) {
+  if (!s.HasKernels()) throw NotImplemented();
+  const Choice choice{true,       from.q.aligned && from.k.aligned && from.v.aligned && from.g.aligned,
+                      false,      s.dtype,
+                      mask.dtype, static_cast<int>(s.width)};
+  const int64_t rows = s.batch * s.heads * s.queries;
+  const mica::kit::Workspace deltas(call, rows * static_cast<int64_t>(sizeof(float)));
+  {
+    KitLaunch launch(call, choice.Find(call, "flash_delta"));
+    AddHeads(launch, from.g);
+    AddHeads(launch, from.result);
+    launch.Pointer(deltas.data());
+    AddInts(launch, {s.heads, s.queries});
+    launch.Value<int64_t>(rows);
+    RunGroups(launch, BlocksOf(rows * 4, kThreads));
+  }
+  const auto add_inputs = [&](KitLaunch& launch) {
+    for (const Heads& heads : {from.q, from.k, from.v, from.g}) AddHeads(launch, heads);
+    AddMask(launch, mask);
+    launch.Pointer(from.log_sum).Pointer(deltas.data());
+  };
+  const auto add_numbers = [&](KitLaunch& launch) {
+    AddInts(launch, {s.heads, s.group, s.queries, s.keys});
+    launch.Value(static_cast<float>(s.scale * kLog2E))
+        .Value(static_cast<float>(s.scale))
+        .Value<int32_t>(s.causal);
+  };
+  if (output_mask.data[0]) {
+    KitLaunch launch(call, choice.Find(call, "flash_grad_query"));
+    add_inputs(launch);
+    AddHeads(launch, Heads(made[0].get()));
+    add_numbers(launch);
+    RunGroups(launch, s.batch * s.heads * BlocksOf(s.queries, choice.Rows()));
+  }
+  if (output_mask.data[1] || output_mask.data[2]) {
+    KitLaunch launch(call, choice.Find(call, "flash_grad_key"));
+    add_inputs(launch);
+    for (int i = 1; i < 3; ++i) AddHeads(launch, Heads(made[i].get()));
+    add_numbers(launch);
+    RunGroups(launch, s.batch * (s.heads / s.group) * BlocksOf(s.keys, kWarps * 16));
+  }
+}
+
+// False where the library does not take it.
+bool RunLibraryBackward(const MicaCall* call, const Shape& s, const Gradients& from,
+                        const OwnedTensor (&made)[3]) {
+  std::optional<mica::kit::Workspace> workspace;
+  AttentionProblem problem = ProblemOf(call, s, from.q, from.k, from.v, from.result, from.log_sum, workspace);
+  problem.grad_output = LibraryTensorOf(from.g);
+  problem.grad_query = LibraryTensorOf(Heads(made[0].get()));
+  problem.grad_key = LibraryTensorOf(Heads(made[1].get()));
+  problem.grad_value = LibraryTensorOf(Heads(made[2].get()));
+  return the_library->Backward(problem);
 }
 
 }  // namespace
@@ -204,25 +336,17 @@ void FlashAttention(const MicaCall* call, MicaTensor* query, MicaTensor* key, Mi
                     MicaTensor* mask, int32_t is_causal, double scale, MicaValue* results) {
   const Shape s(call, query, key, value, is_causal != 0, scale);
   const Mask added(s, mask);
+  const bool suits_library = SuitsLibrary(call, s, added);
+  if (!suits_library && !s.HasKernels()) throw NotImplemented();
   const Heads q(query), k(key), v(value);
-  const Choice choice{false,
-                      q.aligned && k.aligned && v.aligned,
-                      added.data != nullptr || !(scale > 0),
-                      s.dtype,
-                      added.dtype,
-                      static_cast<int>(s.width)};
-  const mica::kit::Kernel& kernel = choice.Find(call, "flash_forward");
   OwnedTensor out = Laid(call, {s.batch, s.heads, s.queries, s.width}, OrderOf(query), s.dtype, true);
   const int64_t sizes[3] = {s.batch, s.heads, s.queries};
   OwnedTensor log_sum = OwnedTensor::Empty(sizes, 3, MICA_F32, mica::kit::PlaceOf(call));
-  KitLaunch launch(call, kernel);
-  for (const Heads& heads : {q, k, v}) AddHeads(launch, heads);
-  AddMask(launch, added);
-  AddHeads(launch, Heads(out.get(), true));
-  launch.Pointer(TensorRef(log_sum.get()).data<void>());
-  AddInts(launch, {s.heads, s.group, s.queries, s.keys});
-  launch.Value(static_cast<float>(scale * kLog2E)).Value<int32_t>(s.causal);
-  RunGroups(launch, s.batch * s.heads * BlocksOf(s.queries, choice.Rows()));
+  const Heads o(out.get(), true);
+  void* const sums = TensorRef(log_sum.get()).data<void>();
+  std::optional<mica::kit::Workspace> workspace;
+  if (!suits_library || !the_library->Forward(ProblemOf(call, s, q, k, v, o, sums, workspace)))
+    LaunchForward(call, s, q, k, v, added, o, sums);
   Give(&results[0], std::move(out));
   Give(&results[1], std::move(log_sum));
 }
@@ -239,8 +363,10 @@ void FlashAttentionBackward(const MicaCall* call, MicaTensor* grad_output, MicaT
     return t.ndim() == 4 && t.dtype() == s.dtype && t.size(0) == s.batch && t.size(1) == s.queries &&
            t.size(2) == s.heads && t.size(3) == s.width;
   };
+  const bool suits_library = SuitsLibrary(call, s, added);
   if (output_mask.data[3] || !fits(gradient) || !fits(result) || result.stride(3) != 1 ||
-      sums.dtype() != MICA_F32 || !sums.contiguous() || sums.numel() != s.batch * s.heads * s.queries)
+      sums.dtype() != MICA_F32 || !sums.contiguous() || sums.numel() != s.batch * s.heads * s.queries ||
+      (!suits_library && !s.HasKernels()))
     throw NotImplemented();
   // A gradient that was expanded, as that of a sum, has no rows.
   OwnedTensor dense;
@@ -248,56 +374,30 @@ void FlashAttentionBackward(const MicaCall* call, MicaTensor* grad_output, MicaT
     dense = OwnedTensor::Empty(gradient.sizes(), 4, s.dtype, mica::kit::PlaceOf(call));
     mica::kit::pointwise::CopyTensor(call, dense.get(), grad_output);
   }
-  const Heads q(query), k(key), v(value), g(dense.get() ? dense.get() : grad_output, true), r(result, true);
-  const Choice choice{true,        q.aligned && k.aligned && v.aligned && g.aligned,
-                      false,       s.dtype,
-                      added.dtype, static_cast<int>(s.width)};
-  const int64_t rows = s.batch * s.heads * s.queries;
-  const mica::kit::Workspace deltas(call, rows * static_cast<int64_t>(sizeof(float)));
-  {
-    KitLaunch launch(call, choice.Find(call, "flash_delta"));
-    AddHeads(launch, g);
-    AddHeads(launch, r);
-    launch.Pointer(deltas.data());
-    AddInts(launch, {s.heads, s.queries});
-    launch.Value<int64_t>(rows);
-    RunGroups(launch, BlocksOf(rows * 4, kThreads));
-  }
-  const auto add_inputs = [&](KitLaunch& launch) {
-    for (const Heads& heads : {q, k, v, g}) AddHeads(launch, heads);
-    AddMask(launch, added);
-    launch.Pointer(sums.data<void>()).Pointer(deltas.data());
-  };
-  const auto add_numbers = [&](KitLaunch& launch) {
-    AddInts(launch, {s.heads, s.group, s.queries, s.keys});
-    launch.Value(static_cast<float>(scale * kLog2E))
-        .Value(static_cast<float>(scale))
-        .Value<int32_t>(s.causal);
-  };
+  const Gradients given{Heads(query),
+                        Heads(key),
+                        Heads(value),
+                        Heads(result, true),
+                        Heads(dense.get() ? dense.get() : grad_output, true),
+                        sums.data<void>()};
   OwnedTensor made[3];
-  if (output_mask.data[0]) {
-    made[0] = Laid(call, {s.batch, s.heads, s.queries, s.width}, kHeadsInside, s.dtype, false);
-    KitLaunch launch(call, choice.Find(call, "flash_grad_query"));
-    add_inputs(launch);
-    AddHeads(launch, Heads(made[0].get()));
-    add_numbers(launch);
-    RunGroups(launch, s.batch * s.heads * BlocksOf(s.queries, choice.Rows()));
-  }
-  if (output_mask.data[1] || output_mask.data[2]) {
-    for (int i = 1; i < 3; ++i)
-      made[i] = Laid(call, {s.batch, s.heads / s.group, s.keys, s.width}, kHeadsInside, s.dtype, false);
-    KitLaunch launch(call, choice.Find(call, "flash_grad_key"));
-    add_inputs(launch);
-    for (int i = 1; i < 3; ++i) AddHeads(launch, Heads(made[i].get()));
-    add_numbers(launch);
-    RunGroups(launch, s.batch * (s.heads / s.group) * BlocksOf(s.keys, kWarps * 16));
-  }
+  // Kernels make gradients of keys and values together, the library all three.
+  const bool wanted[3] = {output_mask.data[0] != 0, output_mask.data[1] || output_mask.data[2],
+                          output_mask.data[1] || output_mask.data[2]};
+  for (int i = 0; i < 3; ++i)
+    if (wanted[i] || suits_library)
+      made[i] =
+          Laid(call, {s.batch, i == 0 ? s.heads : s.heads / s.group, i == 0 ? s.queries : s.keys, s.width},
+               kHeadsInside, s.dtype, false);
+  if (!suits_library || !RunLibraryBackward(call, s, given, made))
+    LaunchBackward(call, s, given, added, output_mask, made);
   for (int i = 0; i < 3; ++i) Give(&results[i], output_mask.data[i] ? std::move(made[i]) : OwnedTensor());
   Give(&results[3], OwnedTensor());
 }
 
-void RegisterAttention(mica::plugin::Registrar& registrar, Devices& devices) {
+void RegisterAttention(mica::plugin::Registrar& registrar, Devices& devices, Attention* library) {
   the_devices = &devices;
+  the_library = library;
   registrar.Kernel<FlashAttention>("_flash_attention");
   registrar.Kernel<FlashAttentionBackward>("_flash_attention_backward");
 }

@@ -1,7 +1,7 @@
 // CUDA's driver over libraries that imitate NVIDIA's (fake/), and what is said where there are none.
 //
-// The tests are in cuda_hidden.cc, cuda_products_hidden.cc and cuda_convolutions_hidden.cc; each group of
-// them runs in a process whose environment names the libraries.
+// The tests are in the cuda_*_hidden.cc beside this; each group of them runs in a process whose environment
+// names the libraries.
 #include <filesystem>
 #include <fstream>
 
@@ -32,6 +32,22 @@ TEST_CASE("CUDA where the device reaches the host's memory", "[gpu][cuda]") {
   Environment environment = Fakes();
   environment.emplace_back("FAKE_PAGEABLE", "1");
   gpu::test::RunHidden("[fakes-pageable]", environment);
+}
+
+TEST_CASE("CUDA where cuDNN refuses", "[gpu][cuda]") {
+  Environment environment = Fakes();
+  for (const char* what : {"graph", "run"}) {
+    environment.resize(3);
+    environment.emplace_back("FAKE_CUDNN_REFUSES", what);
+    gpu::test::RunHidden("[fakes-refuse-attention]", environment);
+  }
+  // The first of two plans alone.
+  environment.back().second = "plan";
+  gpu::test::RunHidden("[fakes-attention]", environment);
+  environment.back() = {"FAKE_CUDNN_VERSION", "90500"};
+  gpu::test::RunHidden("[fakes-refuse-attention]", environment);
+  environment.back() = {"FAKE_CUDNN_VERSION", "91500"};
+  gpu::test::RunHidden("[fakes-old-attention]", environment);
 }
 
 TEST_CASE("CUDA in the child of a fork", "[gpu][cuda]") { gpu::test::RunHidden("[fakes-fork]", Fakes()); }

@@ -2,11 +2,12 @@
 //
 // It lists four algorithms: 0 rounds to TF32 and 1 is exact, both take a workspace; 2 is exact and adds up in
 // any order; 3 is exact and takes no workspace. Algorithm i takes 8 - 2 i milliseconds of the imitated
-// driver's clock.
+// driver's clock. FAKE_CUDNN_VERSION is its version. cudnn_graph.cc has its graphs.
 #include <dlfcn.h>
 
 #include <atomic>
 #include <cstdint>
+#include <cstdlib>
 #include <cstring>
 #include <vector>
 
@@ -72,7 +73,10 @@ FAKE(int) FakeMath() { return g_math; }
 FAKE(int) FakeRuns() { return g_runs; }
 FAKE(void) FakeFail(int status, int times) { g_status = status, g_failures = times; }
 
-FAKE(size_t) cudnnGetVersion() { return 90000; }
+FAKE(size_t) cudnnGetVersion() {
+  const char* version = std::getenv("FAKE_CUDNN_VERSION");
+  return version ? static_cast<size_t>(std::atoi(version)) : 91900;
+}
 FAKE(const char*) cudnnGetErrorString(int status) { return status == 4004 ? "NO_MEMORY" : "ANOTHER"; }
 FAKE(void) cudnnGetLastErrorString(char* text, size_t size) { std::strncpy(text, "words", size); }
 FAKE(int) cudnnCreate(void** handle) {

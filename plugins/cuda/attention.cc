@@ -1,0 +1,339 @@
+// Attention by cuDNN: the graphs that its engines of attention recognize, and plans for the shapes that were
+// seen.
+//
+// cuDNN 9 has no operation of attention that masks, but finds it in a graph of products, pointwise operations
+// and reductions, whose order is the one that NVIDIA's own programs use: another one, though it means the
+// same, is refused. Results follow softmax's logarithms of sums, of which Backward makes the shares anew.
+#include "plugins/cuda/attention.h"
+
+#include <cmath>
+#include <limits>
+#include <mutex>
+#include <string>
+#include <type_traits>
+#include <unordered_map>
+
+#include <mica/plugin.h>
+
+#include "plugins/cuda/context.h"
+#include "plugins/cuda/graph.h"
+
+namespace cuda {
+namespace {
+
+using gpu::AttentionProblem;
+using gpu::AttentionShape;
+using gpu::AttentionTensor;
+
+constexpr size_t kMostWorkspace = size_t{1} << 30;
+
+// The tensors of a graph that a call gives.
+enum Id : int64_t {
+  kQuery = 1,
+  kKey,
+  kValue,
+  kOutput,
+  kLogSum,
+  kGradOutput,
+  kGradQuery,
+  kGradKey,
+  kGradValue,
+  kQuerySum,  // float, of which grad_query is the rounded result
+  kDelta,     // the product of each row of output and its gradient
+  kScale,
+  kOne,
+  kHidden,  // what a hidden score becomes
+};
+
+bool Supports(const AttentionShape& s) {
+  constexpr int64_t kMostWidth = 128, kMostRows = 1 << 24;
+  return (s.dtype == MICA_F16 || s.dtype == MICA_BF16) && s.width % 8 == 0 && s.width >= 8 &&
+         s.width <= kMostWidth && s.queries <= kMostRows && s.keys <= kMostRows && s.keys > 1 &&
+         // One query is another kernel of cuDNN's, which older versions have without a mask alone.
+         (s.queries > 1 || !s.is_causal);
+}
+
+// Whether this cuDNN computes it rightly, as its release notes and its own frontend say. 9.10.0 and 9.10.1
+// have wrong results; before 9.6 the caller had to clear float sums; up to 9.15.0 gradients were wrong where
+// keys end within a tile.
+bool IsKnownGood(const AttentionShape& s, bool is_backward) {
+  const size_t version = Cudnn().cudnnGetVersion();
+  if (version < 90600 || version == 91000 || version == 91001) return false;
+  return !is_backward || (s.queries > 1 && (version > 91500 || s.keys % 128 == 0));
+}
+
+// What a plan depends on, without gaps between the bytes. Strides of a dimension of size 1 are made up, so
+// that calls that differ in nothing else share a plan.
+struct PlanKey {
+  int32_t device = 0, is_backward = 0;
+  AttentionShape shape;
+  int64_t strides[8][3] = {};  // as in TensorsOf
+
+  std::string Bytes() const { return std::string(reinterpret_cast<const char*>(this), sizeof *this); }
+};
+static_assert(std::has_unique_object_representations_v<PlanKey>, "bytes of a plan's key are its name");
+
+// A tensor of a problem, with its id and sizes.
+struct Operand {
+  Id id;
+  const AttentionTensor* tensor;
+  bool has_queries;  // its rows and heads are those of queries, or of keys
+};
+
+constexpr size_t kForwardOperands = 4, kOperands = 8;
+std::array<Operand, kOperands> OperandsOf(const AttentionProblem& p) {
+  return {{{kQuery, &p.query, true},
+           {kKey, &p.key, false},
+           {kValue, &p.value, false},
+           {kOutput, &p.output, true},
+           {kGradOutput, &p.grad_output, true},
+           {kGradQuery, &p.grad_query, true},
+           {kGradKey, &p.grad_key, false},
+           {kGradValue, &p.grad_value, false}}};
+}
+
+std::array<int64_t, 4> SizesOf(const AttentionShape& s, bool has_queries) {
+  return {s.batch, has_queries ? s.heads : s.key_heads, has_queries ? s.queries : s.keys, s.width};
+}
+
+// Whether cuDNN takes the strides: rows begin at multiples of 16 bytes, and no two are the same.
+bool StridesOf(const AttentionTensor& t, const std::array<int64_t, 4>& sizes, int64_t (&strides)[3]) {
+  const int64_t own[3] = {t.batch, t.head, t.row};
+  if (reinterpret_cast<uintptr_t>(t.data) % 16 != 0) return false;
+  int64_t extent = sizes[3];
+  for (int d = 0; d < 3; ++d) {
+    const size_t at = static_cast<size_t>(d);
+    strides[d] = sizes[at] == 1 ? Graph::Layout::Dense(sizes).strides[at] : own[d];
+    if (strides[d] < sizes[3] || strides[d] % 8 != 0) return false;
+    extent += (sizes[at] - 1) * strides[d];
+  }
+  return extent <= std::numeric_limits<int32_t>::max();
+}
+
+bool KeyOf(const AttentionProblem& p, bool is_backward, PlanKey* key) {
+  key->device = p.device, key->is_backward = is_backward, key->shape = p.shape;
+  const auto operands = OperandsOf(p);
+  for (size_t i = 0; i < (is_backward ? kOperands : kForwardOperands); ++i)
+    if (!StridesOf(*operands[i].tensor, SizesOf(p.shape, operands[i].has_queries), key->strides[i]))
+      return false;
+  return true;
+}
+
+// --- graphs
+
+// What both graphs are made of.
+class AttentionGraph {
+ public:
+  explicit AttentionGraph(const PlanKey& key) : key_(key), s_(key.shape) {}
+
+  // The plan, or NULL.
+  std::unique_ptr<GraphPlan> Compile(cudnnHandle_t handle) {
+    key_.is_backward ? AddBackward() : AddForward();
+    return graph_.Compile(handle, kMostWorkspace);
+  }
+
+ private:
+  using Tensor = Graph::Tensor;
+  using Layout = Graph::Layout;
+
+  cudnnDataType_t type() const { return s_.dtype == MICA_BF16 ? CUDNN_DATA_BFLOAT16 : CUDNN_DATA_HALF; }
+  Layout LayoutOf(Id id) const {
+    const auto operands = OperandsOf({});
+    size_t i = 0;
+    while (operands[i].id != id) ++i;
+    const int64_t(&strides)[3] = key_.strides[i];
+    return {SizesOf(s_, operands[i].has_queries), {strides[0], strides[1], strides[2], 1}};
+  }
+  Tensor Rows(Id id) { return graph_.Given(id, type(), LayoutOf(id)); }
+  Tensor Columns(Id id) { return graph_.Given(id, type(), LayoutOf(id).Transposed()); }
+  // A float for each query.
+  Tensor Floats(Id id) {
+    return graph_.Given(id, CUDNN_DATA_FLOAT, Layout::Dense({s_.batch, s_.heads, s_.queries, 1}));
+  }
+  // Scores that see what they may see; Backward subtracts the logarithms of sums before.
+  Tensor Hide(const Tensor& scores) {
+    return s_.is_causal ? graph_.Lower(scores, graph_.Number(kHidden)) : scores;
+  }
+
+  void AddForward();
+  void AddBackward();
+  // The gradient of keys or values: the transpose of `left` times `right`, summed over the heads that share.
+  void AddGradient(const Tensor& left, const Tensor& right, Id id);
+
+  const PlanKey& key_;
+  const AttentionShape& s_;
+  Graph graph_;
+};
+
+void AttentionGraph::AddForward() {
+  Graph& g = graph_;
+  const Tensor query = Rows(kQuery), key = Columns(kKey), value = Rows(kValue), output = Rows(kOutput);
+  const Tensor scale = g.Number(kScale);
+  const Tensor scores =
+      Hide(g.Pointwise(CUDNN_POINTWISE_MUL, g.Product(query, key, CUDNN_DATA_FLOAT), &scale));
+  const Tensor most = g.ReduceRows(CUDNN_REDUCE_TENSOR_MAX, scores);
+  const Tensor powers = g.Pointwise(CUDNN_POINTWISE_EXP, g.Pointwise(CUDNN_POINTWISE_SUB, scores, &most));
+  const Tensor sum = g.ReduceRows(CUDNN_REDUCE_TENSOR_ADD, powers);
+  const Tensor log = g.Pointwise(CUDNN_POINTWISE_LOG, sum);
+  g.Pointwise(CUDNN_POINTWISE_ADD, most, &log, Floats(kLogSum));
+  g.Product(g.Quotient(powers, sum, type()), value, output);
+}
+
+void AttentionGraph::AddGradient(const Tensor& left, const Tensor& right, Id id) {
+  const Tensor turned = graph_.Transpose(left, type()), to = Rows(id);
+  if (s_.heads == s_.key_heads) {
+    graph_.Product(turned, right, to);
+  } else {
+    graph_.Reduce(CUDNN_REDUCE_TENSOR_ADD, graph_.Product(turned, right, type()), to);
+  }
+}
+
+void AttentionGraph::AddBackward() {
+  Graph& g = graph_;
+  const Tensor query = Rows(kQuery), key = Columns(kKey), value = Columns(kValue), output = Rows(kOutput);
+  const Tensor gradient = Rows(kGradOutput), log_sum = Floats(kLogSum), delta = Floats(kDelta);
+  const Tensor scale = g.Number(kScale), one = g.Number(kOne);
+  g.Pointwise(CUDNN_POINTWISE_MUL,
+              g.ReduceRows(CUDNN_REDUCE_TENSOR_ADD, g.Pointwise(CUDNN_POINTWISE_MUL, gradient, &output)),
+              &one, delta);
+  const Tensor scores = g.Pointwise(CUDNN_POINTWISE_MUL, g.Product(query, key, CUDNN_DATA_FLOAT), &scale);
+  const Tensor shares =
+      g.Pointwise(CUDNN_POINTWISE_EXP, Hide(g.Pointwise(CUDNN_POINTWISE_SUB, scores, &log_sum)));
+  AddGradient(shares, gradient, kGradValue);
+  const Tensor share_gradients =
+      g.Pointwise(CUDNN_POINTWISE_SUB, g.Product(gradient, value, CUDNN_DATA_FLOAT), &delta);
+  const Tensor score_gradients =
+      g.Pointwise(CUDNN_POINTWISE_MUL, g.Pointwise(CUDNN_POINTWISE_MUL, share_gradients, &shares), &scale);
+  AddGradient(score_gradients, query, kGradKey);
+  const Tensor sum =
+      g.Given(kQuerySum, CUDNN_DATA_FLOAT, Layout::Dense({s_.batch, s_.heads, s_.queries, s_.width}));
+  g.Product(score_gradients, g.Transpose(key, type()), sum);
+  g.Pointwise(CUDNN_POINTWISE_IDENTITY, sum, nullptr, Rows(kGradQuery));
+}
+
+// --- plans
+
+// Plans by their keys. cuDNN compiles each for some tenths of a second, so the first ones are made at once,
+// and later ones for what comes again and again: a program whose lengths always vary is served better by
+// Mica's own kernels, which take any.
+class Plans {
+ public:
+  // NULL where there is none, or not yet.
+  std::shared_ptr<const GraphPlan> Find(cudnnHandle_t handle, const PlanKey& key) {
+    const std::string name = key.Bytes();
+    {
+      std::lock_guard<std::mutex> lock(mutex_);
+      if (entries_.size() >= kMostEntries) entries_.clear();
+      Entry& entry = entries_[name];
+      ++entry.calls;
+      if (entry.is_made) return entry.plan;
+      if (made_ >= kMadeAtOnce && entry.calls < kCallsBefore) return nullptr;
+      ++made_;
+    }
+    std::shared_ptr<const GraphPlan> plan = AttentionGraph(key).Compile(handle);
+    std::lock_guard<std::mutex> lock(mutex_);
+    Entry& entry = entries_[name];
+    entry.is_made = true;
+    return entry.plan = std::move(plan);
+  }
+  // What cuDNN refuses to run has no plan from then on.
+  void Forget(const PlanKey& key) {
+    std::lock_guard<std::mutex> lock(mutex_);
+    Entry& entry = entries_[key.Bytes()];
+    entry.is_made = true, entry.plan = nullptr;
+  }
+
+ private:
+  static constexpr int64_t kMadeAtOnce = 32, kCallsBefore = 64;
+  static constexpr size_t kMostEntries = 4096;
+  struct Entry {
+    int64_t calls = 0;
+    bool is_made = false;
+    std::shared_ptr<const GraphPlan> plan;
+  };
+  std::mutex mutex_;
+  std::unordered_map<std::string, Entry> entries_;
+  int64_t made_ = 0;
+};
+
+Plans& GetPlans() {
+  static Plans& plans = *new Plans;
+  return plans;
+}
+
+// Parts of a plan's workspace, one after the other at multiples of 256 bytes.
+class Parts {
+ public:
+  size_t Add(size_t size) {
+    const size_t begin = size_;
+    size_ += (size + 255) / 256 * 256;
+    return begin;
+  }
+  size_t size() const { return size_; }
+
+ private:
+  size_t size_ = 0;
+};
+
+bool RunPlan(const GraphPlan& plan, cudnnHandle_t handle, const AttentionProblem& p, bool is_backward) {
+  float scale = static_cast<float>(p.scale), one = 1, hidden = -std::numeric_limits<float>::infinity();
+  if (Cudnn().cudnnGetVersion() < 91000) hidden = std::numeric_limits<float>::lowest();
+  Parts parts;
+  const size_t rows = static_cast<size_t>(p.shape.batch * p.shape.heads * p.shape.queries);
+  const size_t own = parts.Add(plan.workspace_size());
+  const size_t query_sum =
+      parts.Add(is_backward ? rows * static_cast<size_t>(p.shape.width) * sizeof(float) : 0);
+  const size_t delta = parts.Add(is_backward ? rows * sizeof(float) : 0);
+  char* const memory = parts.size() > 0 ? static_cast<char*>(p.workspace(parts.size())) : nullptr;
+
+  std::vector<GraphPlan::Argument> arguments{{kLogSum, p.log_sum}, {kScale, &scale}};
+  const auto operands = OperandsOf(p);
+  for (size_t i = 0; i < (is_backward ? kOperands : kForwardOperands); ++i)
+    arguments.emplace_back(operands[i].id, operands[i].tensor->data);
+  if (p.shape.is_causal) arguments.emplace_back(kHidden, &hidden);
+  if (is_backward) {
+    arguments.emplace_back(kOne, &one);
+    arguments.emplace_back(kQuerySum, memory + query_sum);
+    arguments.emplace_back(kDelta, memory + delta);
+  }
+  return plan.Run(handle, p.device, arguments, memory + own);
+}
+
+class CudnnAttention final : public gpu::Attention {
+ public:
+  bool Has(int, const AttentionShape& shape) override { return Supports(shape) && CudnnMissing().empty(); }
+  bool Forward(const AttentionProblem& problem) override { return Run(problem, false); }
+  bool Backward(const AttentionProblem& problem) override { return Run(problem, true); }
+
+ private:
+  static bool Run(const AttentionProblem& problem, bool is_backward);
+};
+
+bool CudnnAttention::Run(const AttentionProblem& problem, bool is_backward) {
+  PlanKey key;
+  // Its kernels take the maximum before they scale, which a scale that is not positive forbids.
+  if (!Supports(problem.shape) || !(problem.scale > 0) || !std::isfinite(problem.scale) ||
+      !KeyOf(problem, is_backward, &key) || !CudnnMissing().empty() ||
+      !IsKnownGood(problem.shape, is_backward))
+    return false;
+  Use(problem.device);
+  const CudnnHandle handle(problem.device);
+  if (!handle.get()) return false;
+  const std::shared_ptr<const GraphPlan> plan = GetPlans().Find(handle.get(), key);
+  if (!plan) return false;
+  if (Succeeded(Cudnn().cudnnSetStream(handle.get(), reinterpret_cast<CUstream>(problem.stream)),
+                "cudnnSetStream", problem.device) &&
+      RunPlan(*plan, handle.get(), problem, is_backward))
+    return true;
+  GetPlans().Forget(key);
+  return false;
+}
+
+}  // namespace
+
+gpu::Attention& GetCudnnAttention() {
+  static gpu::Attention& attention = *new CudnnAttention;
+  return attention;
+}
+
+}  // namespace cuda

@@ -1,0 +1,239 @@
+// Descriptors of cuDNN's graph API, their attributes, and the choice of a plan.
+#include "plugins/cuda/graph.h"
+
+namespace cuda {
+
+Graph::Layout Graph::Layout::Dense(const std::array<int64_t, 4>& sizes) {
+  Layout layout{sizes, {}};
+  int64_t step = 1;
+  for (size_t d = 4; d-- > 0;) {
+    layout.strides[d] = step;
+    step *= sizes[d];
+  }
+  return layout;
+}
+
+Graph::Layout Graph::Layout::Transposed() const {
+  Layout turned = *this;
+  std::swap(turned.sizes[2], turned.sizes[3]);
+  std::swap(turned.strides[2], turned.strides[3]);
+  return turned;
+}
+
+// --- descriptors
+
+cudnnBackendDescriptor_t Graph::Make(cudnnBackendDescriptorType_t type) {
+  cudnnBackendDescriptor_t made = nullptr;
+  if (!ok_ || !Took(Cudnn().cudnnBackendCreateDescriptor(type, &made))) return nullptr;
+  descriptors_.emplace_back(made);
+  return made;
+}
+
+void Graph::Set(cudnnBackendDescriptor_t descriptor, cudnnBackendAttributeName_t name,
+                cudnnBackendAttributeType_t type, int64_t count, const void* values) {
+  if (ok_) Took(Cudnn().cudnnBackendSetAttribute(descriptor, name, type, count, values));
+}
+
+void Graph::SetTensor(cudnnBackendDescriptor_t descriptor, cudnnBackendAttributeName_t name,
+                      const Tensor& tensor) {
+  SetOne(descriptor, name, CUDNN_TYPE_BACKEND_DESCRIPTOR, tensor.descriptor);
+}
+
+void Graph::Finalize(cudnnBackendDescriptor_t descriptor) {
+  if (ok_) Took(Cudnn().cudnnBackendFinalize(descriptor));
+}
+
+// --- tensors
+
+Graph::Tensor Graph::Add(int64_t id, cudnnDataType_t type, const Layout& layout, Memory memory) {
+  const cudnnBackendDescriptor_t made = Make(CUDNN_BACKEND_TENSOR_DESCRIPTOR);
+  SetOne(made, CUDNN_ATTR_TENSOR_DATA_TYPE, CUDNN_TYPE_DATA_TYPE, type);
+  Set(made, CUDNN_ATTR_TENSOR_DIMENSIONS, CUDNN_TYPE_INT64, 4, layout.sizes.data());
+  Set(made, CUDNN_ATTR_TENSOR_STRIDES, CUDNN_TYPE_INT64, 4, layout.strides.data());
+  SetOne(made, CUDNN_ATTR_TENSOR_UNIQUE_ID, CUDNN_TYPE_INT64, id);
+  SetOne(made, CUDNN_ATTR_TENSOR_BYTE_ALIGNMENT, CUDNN_TYPE_INT64, int64_t{16});
+  if (memory == Memory::kVirtual) SetOne(made, CUDNN_ATTR_TENSOR_IS_VIRTUAL, CUDNN_TYPE_BOOLEAN, true);
+  if (memory == Memory::kByValue) SetOne(made, CUDNN_ATTR_TENSOR_IS_BY_VALUE, CUDNN_TYPE_BOOLEAN, true);
+  Finalize(made);
+  return {made, layout};
+}
+
+Graph::Tensor Graph::Given(int64_t id, cudnnDataType_t type, const Layout& layout) {
+  return Add(id, type, layout, Memory::kGiven);
+}
+
+Graph::Tensor Graph::Number(int64_t id) {
+  return Add(id, CUDNN_DATA_FLOAT, Layout::Dense({1, 1, 1, 1}), Memory::kByValue);
+}
+
+Graph::Tensor Graph::Between(cudnnDataType_t type, const Layout& layout) {
+  return Add(next_id_++, type, layout, Memory::kVirtual);
+}
+
+// --- operations
+
+void Graph::AddPointwise(cudnnPointwiseMode_t mode, cudnnDataType_t compute, const Tensor& x, const Tensor* y,
+                         const Tensor* condition, const Tensor& to, int64_t axis) {
+  const cudnnBackendDescriptor_t how = Make(CUDNN_BACKEND_POINTWISE_DESCRIPTOR);
+  SetOne(how, CUDNN_ATTR_POINTWISE_MODE, CUDNN_TYPE_POINTWISE_MODE, mode);
+  SetOne(how, CUDNN_ATTR_POINTWISE_MATH_PREC, CUDNN_TYPE_DATA_TYPE, compute);
+  if (axis >= 0) SetOne(how, CUDNN_ATTR_POINTWISE_AXIS, CUDNN_TYPE_INT64, axis);
+  Finalize(how);
+  const cudnnBackendDescriptor_t made = Make(CUDNN_BACKEND_OPERATION_POINTWISE_DESCRIPTOR);
+  SetOne(made, CUDNN_ATTR_OPERATION_POINTWISE_PW_DESCRIPTOR, CUDNN_TYPE_BACKEND_DESCRIPTOR, how);
+  SetTensor(made, CUDNN_ATTR_OPERATION_POINTWISE_XDESC, x);
+  if (y) SetTensor(made, CUDNN_ATTR_OPERATION_POINTWISE_BDESC, *y);
+  if (condition) SetTensor(made, CUDNN_ATTR_OPERATION_POINTWISE_TDESC, *condition);
+  SetTensor(made, CUDNN_ATTR_OPERATION_POINTWISE_YDESC, to);
+  Finalize(made);
+  operations_.push_back(made);
+}
+
+void Graph::Pointwise(cudnnPointwiseMode_t mode, const Tensor& x, const Tensor* y, const Tensor& to) {
+  AddPointwise(mode, CUDNN_DATA_FLOAT, x, y, nullptr, to);
+}
+
+Graph::Tensor Graph::Pointwise(cudnnPointwiseMode_t mode, const Tensor& x, const Tensor* y) {
+  const Tensor to = Between(CUDNN_DATA_FLOAT, x.layout);
+  Pointwise(mode, x, y, to);
+  return to;
+}
+
+Graph::Tensor Graph::Quotient(const Tensor& x, const Tensor& y, cudnnDataType_t type) {
+  const Tensor to = Between(type, x.layout);
+  Pointwise(CUDNN_POINTWISE_DIV, x, &y, to);
+  return to;
+}
+
+Graph::Tensor Graph::Lower(const Tensor& x, const Tensor& other) {
+  const Tensor row = Between(CUDNN_DATA_INT32, x.layout), column = Between(CUDNN_DATA_INT32, x.layout);
+  AddPointwise(CUDNN_POINTWISE_GEN_INDEX, CUDNN_DATA_FLOAT, x, nullptr, nullptr, row, 2);
+  AddPointwise(CUDNN_POINTWISE_GEN_INDEX, CUDNN_DATA_FLOAT, x, nullptr, nullptr, column, 3);
+  const Tensor is_lower = Between(CUDNN_DATA_BOOLEAN, x.layout);
+  AddPointwise(CUDNN_POINTWISE_CMP_GE, CUDNN_DATA_BOOLEAN, row, &column, nullptr, is_lower);
+  const Tensor to = Between(CUDNN_DATA_FLOAT, x.layout);
+  AddPointwise(CUDNN_POINTWISE_BINARY_SELECT, CUDNN_DATA_FLOAT, x, &other, &is_lower, to);
+  return to;
+}
+
+void Graph::Product(const Tensor& a, const Tensor& b, const Tensor& to) {
+  const cudnnBackendDescriptor_t how = Make(CUDNN_BACKEND_MATMUL_DESCRIPTOR);
+  SetOne(how, CUDNN_ATTR_MATMUL_COMP_TYPE, CUDNN_TYPE_DATA_TYPE, CUDNN_DATA_FLOAT);
+  Finalize(how);
+  const cudnnBackendDescriptor_t made = Make(CUDNN_BACKEND_OPERATION_MATMUL_DESCRIPTOR);
+  SetTensor(made, CUDNN_ATTR_OPERATION_MATMUL_ADESC, a);
+  SetTensor(made, CUDNN_ATTR_OPERATION_MATMUL_BDESC, b);
+  SetTensor(made, CUDNN_ATTR_OPERATION_MATMUL_CDESC, to);
+  SetOne(made, CUDNN_ATTR_OPERATION_MATMUL_DESC, CUDNN_TYPE_BACKEND_DESCRIPTOR, how);
+  Finalize(made);
+  operations_.push_back(made);
+}
+
+Graph::Tensor Graph::Product(const Tensor& a, const Tensor& b, cudnnDataType_t type) {
+  const std::array<int64_t, 4>& sizes = a.layout.sizes;
+  const Tensor to = Between(type, Layout::Dense({sizes[0], sizes[1], sizes[2], b.layout.sizes[3]}));
+  Product(a, b, to);
+  return to;
+}
+
+void Graph::Reduce(cudnnReduceTensorOp_t op, const Tensor& x, const Tensor& to) {
+  const cudnnBackendDescriptor_t how = Make(CUDNN_BACKEND_REDUCTION_DESCRIPTOR);
+  SetOne(how, CUDNN_ATTR_REDUCTION_OPERATOR, CUDNN_TYPE_REDUCTION_OPERATOR_TYPE, op);
+  SetOne(how, CUDNN_ATTR_REDUCTION_COMP_TYPE, CUDNN_TYPE_DATA_TYPE, CUDNN_DATA_FLOAT);
+  Finalize(how);
+  const cudnnBackendDescriptor_t made = Make(CUDNN_BACKEND_OPERATION_REDUCTION_DESCRIPTOR);
+  SetTensor(made, CUDNN_ATTR_OPERATION_REDUCTION_XDESC, x);
+  SetTensor(made, CUDNN_ATTR_OPERATION_REDUCTION_YDESC, to);
+  SetOne(made, CUDNN_ATTR_OPERATION_REDUCTION_DESC, CUDNN_TYPE_BACKEND_DESCRIPTOR, how);
+  Finalize(made);
+  operations_.push_back(made);
+}
+
+Graph::Tensor Graph::ReduceRows(cudnnReduceTensorOp_t op, const Tensor& x) {
+  const std::array<int64_t, 4>& sizes = x.layout.sizes;
+  const Tensor to = Between(CUDNN_DATA_FLOAT, Layout::Dense({sizes[0], sizes[1], sizes[2], 1}));
+  Reduce(op, x, to);
+  return to;
+}
+
+// cuDNN calls it a reshape: the same memory, in other strides.
+Graph::Tensor Graph::Transpose(const Tensor& x, cudnnDataType_t type) {
+  const Tensor to = Between(type, x.layout.Transposed());
+  const cudnnBackendDescriptor_t made = Make(CUDNN_BACKEND_OPERATION_RESHAPE_DESCRIPTOR);
+  SetTensor(made, CUDNN_ATTR_OPERATION_RESHAPE_XDESC, x);
+  SetTensor(made, CUDNN_ATTR_OPERATION_RESHAPE_YDESC, to);
+  Finalize(made);
+  operations_.push_back(made);
+  return to;
+}
+
+// --- plans
+
+std::vector<cudnnBackendDescriptor_t> Graph::Configurations(cudnnBackendDescriptor_t graph) {
+  constexpr int64_t kMost = 8;
+  const cudnnBackendDescriptor_t heuristics = Make(CUDNN_BACKEND_ENGINEHEUR_DESCRIPTOR);
+  SetOne(heuristics, CUDNN_ATTR_ENGINEHEUR_OPERATION_GRAPH, CUDNN_TYPE_BACKEND_DESCRIPTOR, graph);
+  SetOne(heuristics, CUDNN_ATTR_ENGINEHEUR_MODE, CUDNN_TYPE_HEUR_MODE, CUDNN_HEUR_MODE_A);
+  Finalize(heuristics);
+  std::vector<cudnnBackendDescriptor_t> found;
+  for (int64_t i = 0; i < kMost; ++i) found.push_back(Make(CUDNN_BACKEND_ENGINECFG_DESCRIPTOR));
+  int64_t count = 0;
+  if (!ok_ ||
+      !Took(Cudnn().cudnnBackendGetAttribute(heuristics, CUDNN_ATTR_ENGINEHEUR_RESULTS,
+                                             CUDNN_TYPE_BACKEND_DESCRIPTOR, kMost, &count, found.data())))
+    return {};
+  found.resize(static_cast<size_t>(count < kMost ? count : kMost));
+  return found;
+}
+
+std::unique_ptr<GraphPlan> Graph::Compile(cudnnHandle_t handle, size_t most_workspace) {
+  const cudnnBackendDescriptor_t graph = Make(CUDNN_BACKEND_OPERATIONGRAPH_DESCRIPTOR);
+  SetOne(graph, CUDNN_ATTR_OPERATIONGRAPH_HANDLE, CUDNN_TYPE_HANDLE, handle);
+  Set(graph, CUDNN_ATTR_OPERATIONGRAPH_OPS, CUDNN_TYPE_BACKEND_DESCRIPTOR,
+      static_cast<int64_t>(operations_.size()), operations_.data());
+  Finalize(graph);
+  for (const cudnnBackendDescriptor_t configuration : Configurations(graph)) {
+    ok_ = true;  // one that cuDNN fails to compile leaves others
+    const cudnnBackendDescriptor_t made = Make(CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR);
+    SetOne(made, CUDNN_ATTR_EXECUTION_PLAN_HANDLE, CUDNN_TYPE_HANDLE, handle);
+    SetOne(made, CUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG, CUDNN_TYPE_BACKEND_DESCRIPTOR, configuration);
+    Finalize(made);
+    int64_t size = 0, count = 0;
+    if (!ok_ || !Took(Cudnn().cudnnBackendGetAttribute(made, CUDNN_ATTR_EXECUTION_PLAN_WORKSPACE_SIZE,
+                                                       CUDNN_TYPE_INT64, 1, &count, &size)))
+      continue;
+    if (size < 0 || static_cast<size_t>(size) > most_workspace) continue;
+    auto plan = std::make_unique<GraphPlan>();
+    plan->descriptors_ = std::move(descriptors_);
+    plan->workspace_size_ = static_cast<size_t>(size);
+    operations_.clear();
+    return plan;
+  }
+  return nullptr;
+}
+
+bool GraphPlan::Run(cudnnHandle_t handle, int device, const std::vector<Argument>& arguments,
+                    void* workspace) const {
+  const CudnnApi& api = Cudnn();
+  std::vector<int64_t> ids;
+  std::vector<void*> pointers;
+  for (const auto& [id, pointer] : arguments) ids.push_back(id), pointers.push_back(pointer);
+  cudnnBackendDescriptor_t made = nullptr;
+  if (!Succeeded(api.cudnnBackendCreateDescriptor(CUDNN_BACKEND_VARIANT_PACK_DESCRIPTOR, &made),
+                 "cudnnBackendCreateDescriptor", device))
+    return false;
+  const Descriptor pack(made);
+  const auto set = [&](cudnnBackendAttributeName_t name, cudnnBackendAttributeType_t type, size_t count,
+                       const void* values) {
+    return Succeeded(api.cudnnBackendSetAttribute(made, name, type, static_cast<int64_t>(count), values),
+                     "cudnnBackendSetAttribute", device);
+  };
+  return set(CUDNN_ATTR_VARIANT_PACK_UNIQUE_IDS, CUDNN_TYPE_INT64, ids.size(), ids.data()) &&
+         set(CUDNN_ATTR_VARIANT_PACK_DATA_POINTERS, CUDNN_TYPE_VOID_PTR, pointers.size(), pointers.data()) &&
+         set(CUDNN_ATTR_VARIANT_PACK_WORKSPACE, CUDNN_TYPE_VOID_PTR, 1, &workspace) &&
+         Succeeded(api.cudnnBackendFinalize(made), "cudnnBackendFinalize", device) &&
+         Succeeded(api.cudnnBackendExecute(handle, descriptors_.back().get(), made), "cudnnBackendExecute",
+                   device);
+}
+
+}  // namespace cuda

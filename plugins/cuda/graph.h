@@ -1,0 +1,108 @@
+// Graphs of operations that cuDNN fuses into kernels: tensors and operations are added one by one, and a
+// plan is what runs them.
+//
+// A graph takes what is added until cuDNN refuses something; from then on it does nothing, and has no plan.
+// For convolutions there is an older interface (convolutions.h).
+#pragma once
+
+#include <array>
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "plugins/cuda/cudnn.h"
+
+namespace cuda {
+
+struct DestroyDescriptor {
+  void operator()(cudnnBackendDescriptor_t descriptor) const {
+    Cudnn().cudnnBackendDestroyDescriptor(descriptor);
+  }
+};
+using Descriptor = std::unique_ptr<void, DestroyDescriptor>;
+
+// A graph for the device and shapes that it was made for. Threads may share it.
+class GraphPlan {
+ public:
+  // An id that a tensor was added with, and its memory on the device, or a number of the host's.
+  using Argument = std::pair<int64_t, void*>;
+
+  size_t workspace_size() const { return workspace_size_; }
+  // Queues the graph on the handle's stream; false where cuDNN refuses. Throws where it fails.
+  bool Run(cudnnHandle_t handle, int device, const std::vector<Argument>& arguments, void* workspace) const;
+
+ private:
+  friend class Graph;
+  std::vector<Descriptor> descriptors_;  // the plan is the last, made of the others
+  size_t workspace_size_ = 0;
+};
+
+class Graph {
+ public:
+  // Of four dimensions.
+  struct Layout {
+    std::array<int64_t, 4> sizes, strides;
+    static Layout Dense(const std::array<int64_t, 4>& sizes);
+    Layout Transposed() const;  // in the last two
+  };
+  struct Tensor {
+    cudnnBackendDescriptor_t descriptor = nullptr;
+    Layout layout{};
+  };
+
+  // A tensor that lies at a multiple of 16 bytes, and is given by its id when the plan runs.
+  Tensor Given(int64_t id, cudnnDataType_t type, const Layout& layout);
+  // A float of the host's, given likewise.
+  Tensor Number(int64_t id);
+
+  // Operations: each returns its result, which no memory holds, or writes to a tensor that was given. Numbers
+  // are computed as float.
+  Tensor Pointwise(cudnnPointwiseMode_t mode, const Tensor& x, const Tensor* y = nullptr);
+  void Pointwise(cudnnPointwiseMode_t mode, const Tensor& x, const Tensor* y, const Tensor& to);
+  // x / y as another type.
+  Tensor Quotient(const Tensor& x, const Tensor& y, cudnnDataType_t type);
+  // x where its row is its column or behind it, `other` elsewhere.
+  Tensor Lower(const Tensor& x, const Tensor& other);
+  // a b, where some heads of `a` may share one of `b`.
+  Tensor Product(const Tensor& a, const Tensor& b, cudnnDataType_t type);
+  void Product(const Tensor& a, const Tensor& b, const Tensor& to);
+  // Over the dimensions in which `to` is smaller, be it by a divisor.
+  void Reduce(cudnnReduceTensorOp_t op, const Tensor& x, const Tensor& to);
+  Tensor ReduceRows(cudnnReduceTensorOp_t op, const Tensor& x);
+  Tensor Transpose(const Tensor& x, cudnnDataType_t type);
+
+  // The plan that cuDNN's heuristics put first of those that it can make, with a workspace of that size at
+  // most; NULL where there is none. Takes some tenths of a second: cuDNN compiles kernels. The graph is
+  // empty from then on.
+  std::unique_ptr<GraphPlan> Compile(cudnnHandle_t handle, size_t most_workspace);
+
+ private:
+  // Keeps a new descriptor; NULL where something was refused.
+  cudnnBackendDescriptor_t Make(cudnnBackendDescriptorType_t type);
+  void Set(cudnnBackendDescriptor_t descriptor, cudnnBackendAttributeName_t name,
+           cudnnBackendAttributeType_t type, int64_t count, const void* values);
+  template <typename T>
+  void SetOne(cudnnBackendDescriptor_t descriptor, cudnnBackendAttributeName_t name,
+              cudnnBackendAttributeType_t type, const T& value) {
+    Set(descriptor, name, type, 1, &value);
+  }
+  void SetTensor(cudnnBackendDescriptor_t descriptor, cudnnBackendAttributeName_t name, const Tensor& tensor);
+  void Finalize(cudnnBackendDescriptor_t descriptor);
+  bool Took(cudnnStatus_t status) { return ok_ = ok_ && status == CUDNN_STATUS_SUCCESS; }
+
+  enum class Memory { kGiven, kByValue, kVirtual };
+  Tensor Add(int64_t id, cudnnDataType_t type, const Layout& layout, Memory memory);
+  Tensor Between(cudnnDataType_t type, const Layout& layout);
+  // The operation of x, y and a condition (each but x may be NULL); `axis` is of an index that is generated.
+  void AddPointwise(cudnnPointwiseMode_t mode, cudnnDataType_t compute, const Tensor& x, const Tensor* y,
+                    const Tensor* condition, const Tensor& to, int64_t axis = -1);
+  // What cuDNN's heuristics propose for a graph, the best first.
+  std::vector<cudnnBackendDescriptor_t> Configurations(cudnnBackendDescriptor_t graph);
+
+  bool ok_ = true;
+  int64_t next_id_ = 1000;  // of tensors between operations
+  std::vector<Descriptor> descriptors_;
+  std::vector<cudnnBackendDescriptor_t> operations_;
+};
+
+}  // namespace cuda
