@@ -16,7 +16,9 @@
 #include <mica/plugin.h>
 
 #include "plugins/cuda/context.h"
+#include "plugins/cuda/driver.h"
 #include "plugins/cuda/graph.h"
+#include "plugins/gpu/cache.h"
 
 namespace cuda {
 namespace {
@@ -213,25 +215,39 @@ void AttentionGraph::AddBackward() {
 
 // --- plans
 
-// Plans by their keys. cuDNN compiles each for some tenths of a second, so the first ones are made at once,
-// and later ones for what comes again and again: a program whose lengths always vary is served better by
-// Mica's own kernels, which take any.
+// What a plan on disk depends on besides its key. The first number changes with the graphs.
+std::string DiskKey(PlanKey key) {
+  const gpu::DeviceInfo device = GetCudaDriver().Describe(key.device);
+  key.device = 0;
+  return "attention by cuDNN 1, " + std::to_string(Cudnn().cudnnGetVersion()) + ", driver " +
+         std::to_string(DriverVersion()) + ", " + device.name + ", " + device.architecture + ", " +
+         std::to_string(device.multiprocessors) + ", " + key.Bytes();
+}
+
+// Plans by their keys; what was compiled is kept on disk (plugins/gpu/cache.h). cuDNN compiles each for some
+// tenths of a second, so the first ones are made at once, and later ones for what comes again and again: a
+// program whose lengths always vary is served better by Mica's own kernels, which take any.
 class Plans {
  public:
   // NULL where there is none, or not yet.
   std::shared_ptr<const GraphPlan> Find(cudnnHandle_t handle, const PlanKey& key) {
     const std::string name = key.Bytes();
+    bool is_first = false, compiles = false;
     {
       std::lock_guard<std::mutex> lock(mutex_);
       if (entries_.size() >= kMostEntries) entries_.clear();
       Entry& entry = entries_[name];
-      ++entry.calls;
       if (entry.is_made) return entry.plan;
-      if (made_ >= kMadeAtOnce && entry.calls < kCallsBefore) return nullptr;
-      ++made_;
+      is_first = ++entry.calls == 1;
+      compiles = compiled_ < kCompiledAtOnce || entry.calls >= kCallsBefore;
     }
-    std::shared_ptr<const GraphPlan> plan = AttentionGraph(key).Compile(handle);
+    if (!is_first && !compiles) return nullptr;
+    std::shared_ptr<const GraphPlan> plan = Restore(handle, key);
+    if (!plan && !compiles) return nullptr;
+    const bool is_restored = plan != nullptr;
+    if (!is_restored) plan = Compile(handle, key);
     std::lock_guard<std::mutex> lock(mutex_);
+    if (!is_restored) ++compiled_;
     Entry& entry = entries_[name];
     entry.is_made = true;
     return entry.plan = std::move(plan);
@@ -244,16 +260,28 @@ class Plans {
   }
 
  private:
-  static constexpr int64_t kMadeAtOnce = 32, kCallsBefore = 64;
+  std::unique_ptr<GraphPlan> Restore(cudnnHandle_t handle, const PlanKey& key) const {
+    std::string bytes;
+    return disk_.Find(DiskKey(key), &bytes) ? GraphPlan::FromBytes(handle, bytes) : nullptr;
+  }
+  std::unique_ptr<GraphPlan> Compile(cudnnHandle_t handle, const PlanKey& key) const {
+    std::unique_ptr<GraphPlan> plan = AttentionGraph(key).Compile(handle);
+    const std::string bytes = plan ? plan->Bytes() : "";
+    if (!bytes.empty()) disk_.Keep(DiskKey(key), bytes);
+    return plan;
+  }
+
+  static constexpr int64_t kCompiledAtOnce = 32, kCallsBefore = 64;
   static constexpr size_t kMostEntries = 4096;
   struct Entry {
     int64_t calls = 0;
     bool is_made = false;
     std::shared_ptr<const GraphPlan> plan;
   };
+  const gpu::DiskCache disk_{"cuda"};
   std::mutex mutex_;
   std::unordered_map<std::string, Entry> entries_;
-  int64_t made_ = 0;
+  int64_t compiled_ = 0;
 };
 
 Plans& GetPlans() {

@@ -198,18 +198,52 @@ std::unique_ptr<GraphPlan> Graph::Compile(cudnnHandle_t handle, size_t most_work
     SetOne(made, CUDNN_ATTR_EXECUTION_PLAN_HANDLE, CUDNN_TYPE_HANDLE, handle);
     SetOne(made, CUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG, CUDNN_TYPE_BACKEND_DESCRIPTOR, configuration);
     Finalize(made);
-    int64_t size = 0, count = 0;
-    if (!ok_ || !Took(Cudnn().cudnnBackendGetAttribute(made, CUDNN_ATTR_EXECUTION_PLAN_WORKSPACE_SIZE,
-                                                       CUDNN_TYPE_INT64, 1, &count, &size)))
-      continue;
-    if (size < 0 || static_cast<size_t>(size) > most_workspace) continue;
     auto plan = std::make_unique<GraphPlan>();
+    if (!ok_ || !plan->Hold(made) || plan->workspace_size_ > most_workspace) continue;
     plan->descriptors_ = std::move(descriptors_);
-    plan->workspace_size_ = static_cast<size_t>(size);
     operations_.clear();
     return plan;
   }
   return nullptr;
+}
+
+bool GraphPlan::Hold(cudnnBackendDescriptor_t plan) {
+  int64_t size = 0, count = 0;
+  if (Cudnn().cudnnBackendGetAttribute(plan, CUDNN_ATTR_EXECUTION_PLAN_WORKSPACE_SIZE, CUDNN_TYPE_INT64, 1,
+                                       &count, &size) != CUDNN_STATUS_SUCCESS ||
+      size < 0)
+    return false;
+  plan_ = plan;
+  workspace_size_ = static_cast<size_t>(size);
+  return true;
+}
+
+std::string GraphPlan::Bytes() const {
+  const auto get = [&](int64_t most, int64_t* count, char* bytes) {
+    return Cudnn().cudnnBackendGetAttribute(plan_, CUDNN_ATTR_EXECUTION_PLAN_JSON_REPRESENTATION,
+                                            CUDNN_TYPE_CHAR, most, count, bytes) == CUDNN_STATUS_SUCCESS;
+  };
+  int64_t count = 0;
+  if (!get(0, &count, nullptr) || count <= 0) return "";
+  std::string bytes(static_cast<size_t>(count), '\0');
+  return get(count, &count, bytes.data()) && static_cast<size_t>(count) == bytes.size() ? bytes : "";
+}
+
+std::unique_ptr<GraphPlan> GraphPlan::FromBytes(cudnnHandle_t handle, const std::string& bytes) {
+  const CudnnApi& api = Cudnn();
+  cudnnBackendDescriptor_t made = nullptr;
+  if (api.cudnnBackendCreateDescriptor(CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR, &made) !=
+      CUDNN_STATUS_SUCCESS)
+    return nullptr;
+  auto plan = std::make_unique<GraphPlan>();
+  plan->descriptors_.emplace_back(made);
+  const bool is_made = api.cudnnBackendSetAttribute(made, CUDNN_ATTR_EXECUTION_PLAN_HANDLE, CUDNN_TYPE_HANDLE,
+                                                    1, &handle) == CUDNN_STATUS_SUCCESS &&
+                       api.cudnnBackendSetAttribute(made, CUDNN_ATTR_EXECUTION_PLAN_JSON_REPRESENTATION,
+                                                    CUDNN_TYPE_CHAR, static_cast<int64_t>(bytes.size()),
+                                                    bytes.data()) == CUDNN_STATUS_SUCCESS &&
+                       api.cudnnBackendFinalize(made) == CUDNN_STATUS_SUCCESS && plan->Hold(made);
+  return is_made ? std::move(plan) : nullptr;
 }
 
 bool GraphPlan::Run(cudnnHandle_t handle, int device, const std::vector<Argument>& arguments,
@@ -232,8 +266,7 @@ bool GraphPlan::Run(cudnnHandle_t handle, int device, const std::vector<Argument
          set(CUDNN_ATTR_VARIANT_PACK_DATA_POINTERS, CUDNN_TYPE_VOID_PTR, pointers.size(), pointers.data()) &&
          set(CUDNN_ATTR_VARIANT_PACK_WORKSPACE, CUDNN_TYPE_VOID_PTR, 1, &workspace) &&
          Succeeded(api.cudnnBackendFinalize(made), "cudnnBackendFinalize", device) &&
-         Succeeded(api.cudnnBackendExecute(handle, descriptors_.back().get(), made), "cudnnBackendExecute",
-                   device);
+         Succeeded(api.cudnnBackendExecute(handle, plan_, made), "cudnnBackendExecute", device);
 }
 
 }  // namespace cuda

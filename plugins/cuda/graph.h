@@ -7,6 +7,7 @@
 
 #include <array>
 #include <memory>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -27,13 +28,23 @@ class GraphPlan {
   // An id that a tensor was added with, and its memory on the device, or a number of the host's.
   using Argument = std::pair<int64_t, void*>;
 
+  // Bytes of which a process with the same cuDNN and a like device makes the plan again, without compiling;
+  // "" where cuDNN has none.
+  std::string Bytes() const;
+  // NULL where cuDNN refuses them.
+  static std::unique_ptr<GraphPlan> FromBytes(cudnnHandle_t handle, const std::string& bytes);
+
   size_t workspace_size() const { return workspace_size_; }
   // Queues the graph on the handle's stream; false where cuDNN refuses. Throws where it fails.
   bool Run(cudnnHandle_t handle, int device, const std::vector<Argument>& arguments, void* workspace) const;
 
  private:
   friend class Graph;
-  std::vector<Descriptor> descriptors_;  // the plan is the last, made of the others
+  // Takes the descriptor of a plan; false where it is not finalized.
+  bool Hold(cudnnBackendDescriptor_t plan);
+
+  std::vector<Descriptor> descriptors_;  // what the plan is made of, and itself
+  cudnnBackendDescriptor_t plan_ = nullptr;
   size_t workspace_size_ = 0;
 };
 

@@ -265,6 +265,11 @@ TEST_CASE("attention's plans are kept", "[.][fakes-attention]") {
   third.problem.query.batch = third.problem.grad_key.batch = 1;
   third.Check();
   REQUIRE(Count("FakePlans") == plans);
+  // What is on disk serves another device of the kind.
+  Case fourth(shape, Order::kHeadsInside, generator);
+  fourth.problem.device = 1;
+  fourth.Check();
+  REQUIRE((Count("FakePlans") == plans && Count("FakeRestored") == 2));
   // After many shapes, a new one has no plan until it came often.
   for (int64_t keys = 5; keys < 40; ++keys)
     GetCudnnAttention().Forward(
