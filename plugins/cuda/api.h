@@ -175,6 +175,7 @@ enum cudaDataType : int {
   X(cublasStatus_t, cublasCreate_v2, (cublasHandle_t * handle))                                       \
   X(cublasStatus_t, cublasDestroy_v2, (cublasHandle_t handle))                                        \
   X(cublasStatus_t, cublasSetStream_v2, (cublasHandle_t handle, CUstream stream))                     \
+  X(cublasStatus_t, cublasSetWorkspace_v2, (cublasHandle_t handle, void* workspace, size_t size))     \
   X(cublasStatus_t, cublasSetMathMode, (cublasHandle_t handle, cublasMath_t mode))                    \
   X(const char*, cublasGetStatusName, (cublasStatus_t status))                                        \
   X(cublasStatus_t, cublasGemmEx_64,                                                                  \

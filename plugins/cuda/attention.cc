@@ -345,6 +345,7 @@ bool CudnnAttention::Run(const AttentionProblem& problem, bool is_backward) {
       !IsKnownGood(problem.shape, is_backward))
     return false;
   Use(problem.device);
+  const OutsideOfRecordings outside;
   const CudnnHandle handle(problem.device);
   if (!handle.get()) return false;
   const std::shared_ptr<const GraphPlan> plan = GetPlans().Find(handle.get(), key);

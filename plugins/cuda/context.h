@@ -65,5 +65,6 @@ class OutsideOfRecordings {
 };
 // How many recordings there are, for it.
 void CountRecordings(int more);
+bool AnyRecording();
 
 }  // namespace cuda

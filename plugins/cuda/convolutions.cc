@@ -371,7 +371,9 @@ class Plans {
  public:
   std::shared_ptr<Plan> Find(cudnnHandle_t handle, const gpu::ConvolutionProblem& problem) {
     const ConvolutionShape& shape = problem.convolution.shape;
-    const Wishes wishes = CurrentWishes();
+    Wishes wishes = CurrentWishes();
+    // Nothing is timed that does not run.
+    if (GetCudaDriver().Capturing(problem.device, problem.stream)) wishes.tries = 0;
     static_assert(std::has_unique_object_representations_v<ConvolutionShape> &&
                       std::has_unique_object_representations_v<Wishes>,
                   "their bytes are a key");
@@ -415,6 +417,7 @@ class CudnnConvolutions final : public gpu::Convolutions {
 bool CudnnConvolutions::Run(const gpu::ConvolutionProblem& problem) {
   static std::atomic<bool> warned{false};
   Use(problem.device);
+  const OutsideOfRecordings outside;
   return TryTwice(problem.device, warned, [&] {
     const CudnnHandle handle(problem.device);
     return handle.get() && GetPlans().Find(handle.get(), problem)->Run(handle.get(), problem);

@@ -11,6 +11,7 @@
 #include <mica/plugin.h>
 
 #include "plugins/cuda/context.h"
+#include "plugins/cuda/driver.h"
 #include "plugins/cuda/folders.h"
 #include "plugins/cuda/host_memory.h"
 
@@ -170,6 +171,20 @@ cublasHandle_t CublasHandle(int device, uint64_t stream, cublasMath_t mode) {
     kept.mode = mode;
   }
   return kept.handle;
+}
+
+RecordedWorkspace::RecordedWorkspace(cublasHandle_t handle, int device, uint64_t stream)
+    : handle_(handle), stream_(stream) {
+  constexpr size_t kSize = size_t{32} << 20;  // what NVIDIA recommends for sm_90
+  if (!GetCudaDriver().Capturing(device, stream)) return;
+  memory_.emplace(device, kSize, stream);
+  CublasSucceeded(Cublas().cublasSetWorkspace_v2(handle, memory_->data(), kSize), "cublasSetWorkspace",
+                  device);
+}
+
+// Setting a stream gives the handle its own workspace again.
+RecordedWorkspace::~RecordedWorkspace() {
+  if (memory_) Cublas().cublasSetStream_v2(handle_, reinterpret_cast<CUstream>(stream_));
 }
 
 bool CublasSucceeded(cublasStatus_t status, const char* function, int device) {

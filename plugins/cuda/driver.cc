@@ -285,6 +285,7 @@ uint64_t CudaDriver::CaptureEnd(int device, uint64_t stream) {
 }
 
 bool CudaDriver::Capturing(int device, uint64_t stream) {
+  if (!AnyRecording()) return false;
   Use(device);
   CUstreamCaptureStatus status{};
   return Api().cuStreamIsCapturing(Stream(stream), &status) == CUDA_SUCCESS &&

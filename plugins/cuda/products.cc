@@ -163,6 +163,7 @@ bool RunProduct(const gpu::GemmProblem& problem, const Call& call) {
   const Arithmetic& arithmetic = call.arithmetic;
   const cublasHandle_t handle = CublasHandle(problem.device, problem.stream, arithmetic.mode);
   if (!handle) return false;
+  const RecordedWorkspace recorded(handle, problem.device, problem.stream);
   const CublasApi& api = Cublas();
   const Factor alpha(problem.alpha, arithmetic), beta(problem.beta, arithmetic);
   const cudaDataType type = arithmetic.type;
@@ -194,6 +195,7 @@ bool CublasProducts::Gemm(const gpu::GemmProblem& problem) {
   Call call;
   if (!CallOf(problem, &call) || !CublasMissing().empty()) return false;
   Use(problem.device);
+  const OutsideOfRecordings outside;
   return TryTwice(problem.device, warned,
                   [&] { return problem.row ? RunWithRow(problem, call) : RunProduct(problem, call); });
 }

@@ -287,7 +287,7 @@ TEST_CASE("attention's plans are kept", "[.][fakes-attention]") {
 TEST_CASE("attention that cuDNN is not asked for", "[.][fakes]") {
   std::mt19937 generator(3);
   const AttentionShape shape = Shape(2, 2, 2, 4, 4, 8, false, MICA_BF16);
-  const int runs = Count("FakeRuns");
+  const int runs = Count("FakeGraphRuns");
   const auto refused = [&](const std::function<void(AttentionProblem&)>& change) {
     Case one(shape, Order::kHeadsOutside, generator);
     change(one.problem);
@@ -304,7 +304,7 @@ TEST_CASE("attention that cuDNN is not asked for", "[.][fakes]") {
   refused([](AttentionProblem& p) { p.value.head = 0; });  // one head that is expanded
   refused([](AttentionProblem& p) { p.value.batch = int64_t{1} << 32; });
   refused([](AttentionProblem& p) { p.shape.queries = 1, p.shape.is_causal = 1; });
-  REQUIRE(Count("FakeRuns") == runs);
+  REQUIRE(Count("FakeGraphRuns") == runs);
 }
 
 TEST_CASE("attention that cuDNN refuses", "[.][fakes-refuse-attention]") {
@@ -316,7 +316,7 @@ TEST_CASE("attention that cuDNN refuses", "[.][fakes-refuse-attention]") {
     REQUIRE(!GetCudnnAttention().Backward(one.problem));
     one.workspace.clear();
   }
-  REQUIRE(Count("FakeRuns") == 0);
+  REQUIRE(Count("FakeGraphRuns") == 0);
   REQUIRE(Count("FakePlans") <= 2);
 }
 

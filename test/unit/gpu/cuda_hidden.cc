@@ -115,6 +115,34 @@ TEST_CASE("modules are loaded and kernels launched", "[.][fakes]") {
   MICA_REQUIRE_ERROR(Cuda().Run(1, launch), "The launch has (200, 1, 1) blocks of (1, 1, 1) threads.");
 }
 
+TEST_CASE("a stream's work is recorded and runs again", "[.][fakes]") {
+  const uint64_t module = Cuda().Load(1, "image"), stream = Cuda().StreamCreate(1, 0);
+  gpu::Launch launch;
+  launch.function = Cuda().Function(module, "f");
+  int value = 7;
+  void* arguments[] = {&value};
+  launch.arguments = arguments;
+  launch.count = 1;
+  Cuda().Run(1, launch);
+  REQUIRE(!Cuda().Capturing(1, stream));
+  MICA_REQUIRE_ERROR(Cuda().CaptureBegin(1, stream, 9), "cuStreamBeginCapture_v2");
+  Cuda().CaptureBegin(1, stream, 0);
+  REQUIRE((Cuda().Capturing(1, stream) && !Cuda().Capturing(1, 0)));
+  value = 8;
+  launch.stream = stream;
+  Cuda().Run(1, launch);
+  Cuda().Free(1, Cuda().Allocate(1, 100));  // which the driver forbids to who records
+  REQUIRE(CallDriver("FakeCaptureMode") == 0);
+  const uint64_t graph = Cuda().CaptureEnd(1, stream);
+  REQUIRE((!Cuda().Capturing(1, stream) && CallDriver("FakeLaunched") == 7));
+  Cuda().GraphReplay(1, graph, stream);
+  REQUIRE((CallDriver("FakeLaunched") == 8 && CallDriver("FakeGraphs") == 1));
+  Cuda().GraphDestroy(1, graph);
+  REQUIRE(CallDriver("FakeGraphs") == 0);
+  MICA_REQUIRE_ERROR(Cuda().CaptureEnd(1, stream), "What was recorded is lost");
+  Cuda().StreamDestroy(1, stream);
+}
+
 TEST_CASE("the compiler gets the architecture that it knows", "[.][fakes]") {
   REQUIRE(Cuda().Compiler() == "nvrtc 13.7, options 1");
   const auto compiled = [](const char* text, const char* architecture) {

@@ -43,7 +43,8 @@ struct Counters {
   const uint64_t* recorded = nullptr;
 
   Counters(const MicaCall* call, MicaGenerator* generator, int64_t items) {
-    const int64_t count = items * 4 + 3;  // three more, so that the first counter begins where a word may be used
+    const int64_t count =
+        items * 4 + 3;  // three more, so that the first counter begins where a word may be used
     MicaRandomWords words = {};
     if (MICA_HAS(call->host, random_words))
       plugin::Check(call->host->random_words(generator, PlaceOf(call), count, &words));

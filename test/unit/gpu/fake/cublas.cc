@@ -57,6 +57,7 @@ FAKE(int) cublasCreate_v2(void** handle) {
 }
 FAKE(int) cublasDestroy_v2(void*) { return 0; }
 FAKE(int) cublasSetStream_v2(void*, void*) { return ++g_sets, 0; }
+FAKE(int) cublasSetWorkspace_v2(void*, void*, size_t) { return ++g_sets, 0; }
 FAKE(int) cublasSetMathMode(void*, int mode) {
   return ++g_sets, g_mode = mode, mode == 0 || mode == 16 ? 0 : kInvalid;
 }

@@ -14,10 +14,11 @@ using Handle = void*;
 namespace {
 
 constexpr int kInvalid = 1, kNoMemory = 2, kNotInitialized = 3, kShutDown = 4, kNoContext = 201;
-constexpr int kNotFound = 500, kNotReady = 600, kIllegalAddress = 700;
+constexpr int kNotFound = 500, kNotReady = 600, kIllegalAddress = 700, kNotPermitted = 800;
 constexpr size_t kMemory = 1 << 20;
 
 const Handle kStream = reinterpret_cast<Handle>(0x77), kEvent = reinterpret_cast<Handle>(0x88);
+const Handle kGraph = reinterpret_cast<Handle>(0xbb);
 const Handle kModule = reinterpret_cast<Handle>(0x99), kFunction = reinterpret_cast<Handle>(0xaa);
 
 thread_local Handle t_current = nullptr;
@@ -25,6 +26,9 @@ int g_contexts[2];
 bool g_down = false;
 pid_t g_process = 0;
 size_t g_used = 0;
+bool g_recording = false;
+int g_recorded = 0, g_graphs = 0;
+thread_local unsigned t_mode = 0;
 int g_waits = 0, g_launched = 0, g_in_child = 0;
 
 // Events that pass, once a test has started the clock: a handle is a place among the times.
@@ -137,6 +141,7 @@ FAKE(int) cuMemGetInfo_v2(size_t* free, size_t* total) {
 }
 FAKE(int) cuMemAlloc_v2(Address* data, size_t bytes) {
   IN_CONTEXT;
+  if (g_recording && t_mode != 2) return kNotPermitted;
   if (g_used + bytes > kMemory) return kNoMemory;
   g_used += bytes;
   return *data = reinterpret_cast<Address>(std::malloc(bytes)), 0;
@@ -218,6 +223,45 @@ FAKE(int) cuEventElapsedTime(float* milliseconds, Handle start, Handle end) {
   if (start == end) return kNotReady;
   return *milliseconds = 2.5F, 0;
 }
+// A graph holds the argument of its launches' last one.
+FAKE(int) cuStreamBeginCapture_v2(Handle stream, unsigned mode) {
+  IN_CONTEXT;
+  if (stream != kStream || mode > 2 || g_recording) return kInvalid;
+  return g_recording = true, 0;
+}
+FAKE(int) cuStreamEndCapture(Handle, Handle* graph) {
+  IN_CONTEXT;
+  if (!g_recording) return kInvalid;
+  return g_recording = false, *graph = kGraph, 0;
+}
+FAKE(int) cuStreamIsCapturing(Handle stream, unsigned* status) {
+  IN_CONTEXT;
+  return *status = stream == kStream && g_recording, 0;
+}
+FAKE(int) cuThreadExchangeStreamCaptureMode(unsigned* mode) {
+  const unsigned before = t_mode;
+  t_mode = *mode;
+  return *mode = before, 0;
+}
+FAKE(int) cuGraphInstantiateWithFlags(Handle* made, Handle graph, unsigned long long flags) {
+  IN_CONTEXT;
+  if (graph != kGraph || flags != 0) return kInvalid;
+  ++g_graphs;
+  return *made = kGraph, 0;
+}
+FAKE(int) cuGraphLaunch(Handle graph, Handle) {
+  IN_CONTEXT;
+  if (graph != kGraph || g_recording) return kInvalid;
+  return g_launched = g_recorded, 0;
+}
+FAKE(int) cuGraphExecDestroy(Handle) {
+  READY;
+  return --g_graphs, 0;
+}
+FAKE(int) cuGraphDestroy(Handle) { return InContext(); }
+FAKE(int) FakeGraphs() { return g_graphs; }
+FAKE(unsigned) FakeCaptureMode() { return t_mode; }
+
 FAKE(int)
 cuModuleLoadDataEx(Handle* module, const void* image, unsigned count, const int* options, void** values) {
   IN_CONTEXT;
@@ -239,5 +283,5 @@ cuLaunchKernel(Handle function, unsigned blocks, unsigned, unsigned, unsigned, u
                unsigned shared, Handle, void** arguments, void** extra) {
   IN_CONTEXT;
   if (function != kFunction || shared != 0 || extra || blocks > 100) return kInvalid;
-  return g_launched = *static_cast<int*>(arguments[0]), 0;
+  return (g_recording ? g_recorded : g_launched) = *static_cast<int*>(arguments[0]), 0;
 }

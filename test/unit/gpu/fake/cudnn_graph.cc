@@ -1,5 +1,5 @@
-// libcudnn.so.9's graphs, imitated: those of the operations that attention consists of, computed one operation after
-// the other on the host, in double and rounded as each tensor's type says.
+// libcudnn.so.9's graphs, imitated: those of the operations that attention consists of, computed one
+// operation after the other on the host, in double and rounded as each tensor's type says.
 //
 // It is stricter than cuDNN: an attribute that a descriptor lacks, a second one of the same name, sizes that
 // do not fit and a tensor without memory are errors. FAKE_CUDNN_REFUSES
@@ -344,7 +344,7 @@ bool HasType(int type, std::initializer_list<int> types) {
 FAKE(int) FakeDescriptors() { return g_descriptors; }
 FAKE(int) FakePlans() { return g_plans; }
 FAKE(int) FakeRestored() { return g_restored; }
-FAKE(int) FakeRuns() { return g_runs; }
+FAKE(int) FakeGraphRuns() { return g_runs; }
 
 FAKE(int) cudnnBackendCreateDescriptor(int kind, void** made) { return *made = new Descriptor(kind), 0; }
 FAKE(int) cudnnBackendDestroyDescriptor(void* descriptor) {
