@@ -125,7 +125,7 @@ def main() -> int:
     out: Path = arguments.out
     wheel = arguments.wheel or built_wheel(arguments.python, arguments.cache / "wheel")
     out.mkdir(parents=True, exist_ok=True)
-    for old in ("plugins", "gpu", "digits"):
+    for old in ("plugins", "gpu", "digits", "tests"):
         shutil.rmtree(out / old, ignore_errors=True)
 
     # The archive takes half a minute: it is made anew only for another wheel.
@@ -143,6 +143,8 @@ def main() -> int:
     skip = shutil.ignore_patterns("__pycache__")
     shutil.copytree(ROOT / "scripts" / "gpu", out / "gpu", ignore=skip)
     shutil.copytree(ROOT / "examples" / "digits", out / "digits", ignore=skip)
+    shutil.copytree(ROOT / "test" / "gpu", out / "tests", ignore=skip)
+    shutil.copy(ROOT / "test" / "support" / "process.py", out / "tests")
     for file in arguments.carry:
         shutil.copy(file, out / file.name)
 

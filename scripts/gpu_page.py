@@ -78,7 +78,7 @@ def conformance(rows: Rows) -> Iterator[str]:
 def others(sections: dict[str, Any]) -> Iterator[str]:
     yield "\n## Memory, errors, sanitizer\n"
     yield "| section | rows passed | rows failed |\n|---|---|---|"
-    for name in ("hello", "memory", "errors", "sanitizer"):
+    for name in [n for n in ("hello", "tests", "memory", "errors", "sanitizer") if n in sections]:
         status = [row["status"] for row in sections[name]["rows"].values()]
         yield f"| {name} | {status.count('passed')} | {status.count('failed')} |"
     yield (

@@ -139,11 +139,23 @@ def products() -> Iterator[tuple[str, Measure]]:
         f = lambda lib, x, w: lib.nn.functional.conv2d(x, w, padding=1)  # noqa: E731
         return compare(pair, *both(f, x, w), flops=2.0 * batch * 64 * 56 * 56 * 64 * 9)
 
+    def attention_and_gradients(pair: Pair) -> dict[str, Any]:
+        heads, length = max(1, int(16 * pair.scale)), 2048 if pair.scale == 1 else 128
+        q, k, v = (pair.tensor((1, heads, length, 128), "bfloat16") for _ in range(3))
+
+        def f(lib: Any, *given: Any) -> Any:
+            inputs = [x.detach().requires_grad_() for x in given]
+            lib.nn.functional.scaled_dot_product_attention(*inputs, is_causal=True).sum().backward()
+            return inputs[0].grad
+
+        return compare(pair, *both(f, q, k, v), flops=7.0 * heads * length * length * 128)
+
     for dtype in ("float32", "bfloat16"):
         yield f"bmm 64 x 512 {dtype}", lambda pair, d=dtype: bmm(pair, d)
         yield f"conv2d 64 x 56 x 56, 3 x 3 {dtype}", lambda pair, d=dtype: convolution(pair, d)
     yield "linear 8192 x 4096 bfloat16", linear
     yield "attention 128 x 1024 x 64 bfloat16", attention
+    yield "attention and gradients 16 x 2048 x 128 bfloat16", attention_and_gradients
 
 
 def indexing() -> Iterator[tuple[str, Measure]]:
@@ -158,6 +170,17 @@ def indexing() -> Iterator[tuple[str, Measure]]:
         x, y = pair.tensor((rows, classes), dtype), pair.integers((rows,), classes)
         f = lambda lib, x, y: lib.nn.functional.cross_entropy(x, y)  # noqa: E731
         return compare(pair, *both(f, x, y), bytes=1.0 * rows * classes * WIDTH[dtype])
+
+    def cross_entropy_and_gradient(pair: Pair, dtype: str) -> dict[str, Any]:
+        rows, classes = pair.size(4096), 50_257
+        x, y = pair.tensor((rows, classes), dtype), pair.integers((rows,), classes)
+
+        def f(lib: Any, x: Any, y: Any) -> Any:
+            scores = x.detach().requires_grad_()
+            lib.nn.functional.cross_entropy(scores, y).backward()
+            return scores.grad
+
+        return compare(pair, *both(f, x, y), bytes=3.0 * rows * classes * WIDTH[dtype])
 
     def select(pair: Pair) -> dict[str, Any]:
         n = pair.size(1 << 24)
@@ -188,6 +211,11 @@ def indexing() -> Iterator[tuple[str, Measure]]:
     yield "embedding 65536 of 1024 bfloat16", lambda pair: embedding(pair, "bfloat16")
     yield "cross_entropy 4096 x 50257 float32", lambda pair: cross_entropy(pair, "float32")
     yield "cross_entropy 4096 x 50257 bfloat16", lambda pair: cross_entropy(pair, "bfloat16")
+    for dtype in ("float32", "bfloat16"):
+        yield (
+            f"cross_entropy and gradient 4096 x 50257 {dtype}",
+            lambda pair, d=dtype: cross_entropy_and_gradient(pair, d),
+        )
     yield "x[i] 16M", select
     yield "gather 16M", gather
     yield "scatter_add 4M", scatter
@@ -327,6 +355,74 @@ def training() -> Iterator[tuple[str, Measure]]:
         yield f"training step, transformer 6 x 512, 16 x 256, AdamW {dtype}", lambda pair, d=dtype: step(pair, transformer, d)  # fmt: skip
 
 
+def graphs() -> Iterator[tuple[str, Measure]]:
+    """Recorded work that is replayed: beside torch's graph of the same, and beside its calls one by one."""
+
+    def layers(lib: Any, device: str, scale: float) -> Call:
+        lib.manual_seed(0)
+        net = lib.nn.Sequential(*[lib.nn.Linear(64, 64) for _ in range(10)]).to(device)
+        x = lib.ones(32, 64).to(device)
+
+        def call() -> Any:
+            with lib.no_grad():
+                return net(x)
+
+        return call
+
+    def trained(lib: Any, device: str, scale: float) -> Call:
+        lib.manual_seed(0)
+        net = lib.nn.Sequential(*[m for _ in range(4) for m in (lib.nn.Linear(64, 64), lib.nn.ReLU())]).to(
+            device
+        )
+        optimizer = lib.optim.Adam(net.parameters(), lr=1e-4, capturable=lib.device(device).type != "cpu")
+        x = lib.ones(32, 64).to(device)
+
+        def call() -> Any:
+            optimizer.zero_grad()
+            loss = (net(x) - x).square().mean()
+            loss.backward()
+            optimizer.step()
+            return loss
+
+        return call
+
+    def replayed(lib: Any, call: Call) -> Call:
+        side = lib.cuda.Stream()
+        with lib.cuda.stream(side):
+            for _ in range(3):
+                call()
+        graph = lib.cuda.CUDAGraph()
+        with lib.cuda.graph(graph):
+            result = call()
+
+        def replay() -> Any:
+            graph.replay()
+            return result
+
+        return replay
+
+    def measured(pair: Pair, make: Callable[..., Call], recorded: str) -> dict[str, Any]:
+        if torch is None or pair.torch_device != "cuda":
+            raise Skipped("torch has no CUDA device here.")
+        ours, theirs = make(mica, pair.device, pair.scale), make(torch, pair.torch_device, pair.scale)
+        if "mica" in recorded:
+            ours = replayed(mica, ours)
+        if "torch" in recorded:
+            theirs = replayed(torch, theirs)
+        return compare(pair, ours, theirs, random=True)
+
+    for name, make in (
+        ("10 Linear layers of 64", layers),
+        ("training step of 4 Linear layers of 64", trained),
+    ):
+        for recorded, what in (
+            ("", "eager"),
+            ("mica torch", "both as a graph"),
+            ("mica", "as a graph, torch eager"),
+        ):
+            yield f"{name}, {what}", lambda pair, a=(make, recorded): measured(pair, *a)
+
+
 def transfers() -> Iterator[tuple[str, Measure]]:
     """Copies between host and device."""
 
@@ -383,7 +479,10 @@ def rows(device: str, options: Options) -> Iterator[Row]:
         }
 
     yield Row("settings", settings)
-    tables = (small(), pointwise("float32"), products(), training(), pointwise("bfloat16"), indexing(), numbers(), transfers())  # fmt: skip
+    tables = (small(), pointwise("float32"), products(), graphs(), training(), pointwise("bfloat16"), indexing(), numbers(), transfers())  # fmt: skip
+    wanted = options.more.get("speed", [""])
     for table in tables:
         for name, measure in table:
+            if not any(part in name for part in wanted):
+                continue
             yield Row(name, lambda m=measure: limited(m), limit=45)

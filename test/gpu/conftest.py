@@ -4,6 +4,7 @@ import os
 from pathlib import Path
 
 import pytest
+from gpu_device import IS_SIMULATED
 
 ROOT = Path(__file__).resolve().parents[2]
 SIMT = Path(os.environ.get("MICA_BUILD_DIR", ROOT / "build" / "release")) / "simt" / "mica_simt.so"
@@ -20,6 +21,6 @@ def simt(simt_plugin):
     """Loaded into this process; devices simt:0 and simt:1."""
     import mica
 
-    if "MICA_TEST_DEVICE" not in os.environ:
+    if IS_SIMULATED:
         mica.load_plugin(simt_plugin)
     return simt_plugin

@@ -2,16 +2,15 @@
 refused, and what a recording that fails leaves."""
 
 import gc
-import os
 import threading
 
 import pytest
+from gpu_device import DEVICE, IS_SIMULATED
 from process import printed
 
 import mica
 from mica import nn
 
-DEVICE = os.environ.get("MICA_TEST_DEVICE", "simt")  # "cuda" on a machine that has one
 pytestmark = pytest.mark.usefixtures("simt")
 
 
@@ -476,5 +475,5 @@ gpu.set_stream(stream)
 h.capture_begin()  # never ended
 print("end")
 """
-    plugins = {"MICA_PLUGINS": simt_plugin} if DEVICE == "simt" else {}
+    plugins = {"MICA_PLUGINS": simt_plugin} if IS_SIMULATED else {}
     assert printed(program, DEVICE, **plugins) == "end\n"

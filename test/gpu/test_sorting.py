@@ -6,6 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from gpu_device import DEVICE
 
 import mica
 
@@ -83,7 +84,7 @@ def expect(found, x, order, dim):
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_sort(dtype, size):
     x = elements(dtype, 3, size, kind="ties" if size % 2 else "random")
-    there = x.to("simt")
+    there = x.to(DEVICE)
     for descending in (False, True):
         found = mica.sort(there, dim=1, stable=True, descending=descending)
         expect(found, x, order_of(x, 1, descending), 1)
@@ -106,7 +107,7 @@ LAYOUTS = {
 def test_sort_and_topk_of_views(dtype, layout, size):
     base = elements(dtype, 3, size)
     view, dim = LAYOUTS[layout]
-    x, there = view(base), view(base.to("simt"))
+    x, there = view(base), view(base.to(DEVICE))
     order = order_of(x, dim, True)
     expect(mica.sort(there, dim=dim, stable=True, descending=True), x, order, dim)
     expect(mica.topk(there, 7, dim=dim), x, order.take(range(7), dim), dim)
@@ -117,7 +118,7 @@ def test_sort_and_topk_of_views(dtype, layout, size):
 @pytest.mark.parametrize("dtype", ["bool", "bfloat16", "float32"])
 def test_sort_many_rows(dtype, rows, size):
     x = elements(dtype, rows, size)
-    expect(mica.sort(x.to("simt"), dim=1, stable=True), x, order_of(x, 1, False), 1)
+    expect(mica.sort(x.to(DEVICE), dim=1, stable=True), x, order_of(x, 1, False), 1)
 
 
 @pytest.mark.parametrize(
@@ -127,7 +128,7 @@ def test_sort_many_rows(dtype, rows, size):
 def test_sort_adds_up_many_parts(rows, tiles):
     length = (tiles - 1) * TILE[0] + 1
     x = (mica.arange(rows * length) * 7919 % 251).to(mica.uint8).reshape(rows, length)
-    found = mica.sort(x.to("simt"), dim=1, stable=True)
+    found = mica.sort(x.to(DEVICE), dim=1, stable=True)
     order = np.argsort(x.numpy(), axis=1, kind="stable")
     assert np.array_equal(found[1].numpy(force=True), order)
     assert np.array_equal(found[0].numpy(force=True), np.sort(x.numpy(), axis=1))
@@ -143,7 +144,7 @@ KINDS = ["ties", "random", "equal", "two", "falling", "extremes"]
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_topk(dtype, kind, size):
     x = elements(dtype, 2, size, kind=kind)
-    there = x.to("simt")
+    there = x.to(DEVICE)
     for largest in (False, True):
         order = order_of(x, 1, largest)
         for k in (1, 2, SMALL_KEPT, SMALL_KEPT + 1, 256, 257, size // 4, MOST_SELECTED):
@@ -157,7 +158,7 @@ def test_topk(dtype, kind, size):
 def test_topk_of_a_long_row(dtype, kind, k):
     for size in (2 * LEAST_PART - 1, 2 * LEAST_PART, 19 * LEAST_PART + 5):
         x = elements(dtype, 1, size, kind=kind)
-        expect(mica.topk(x.to("simt"), k, dim=1), x, order_of(x, 1, True)[:, :k], 1)
+        expect(mica.topk(x.to(DEVICE), k, dim=1), x, order_of(x, 1, True)[:, :k], 1)
 
 
 @pytest.mark.parametrize("size", [min(SHORT) + 1, max(SHORT) + 1, 5000, 20000])
@@ -165,7 +166,7 @@ def test_topk_of_a_long_row(dtype, kind, k):
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_kthvalue(dtype, kind, size):
     x = elements(dtype, 2, size, kind=kind)
-    there, order = x.to("simt"), order_of(x, 1, False)
+    there, order = x.to(DEVICE), order_of(x, 1, False)
     for k in {1, 2, 255, 257, size // 2, size - 1, size}:
         expect(mica.kthvalue(there, k, dim=1, keepdim=True), x, order[:, k - 1 : k], 1)
 
@@ -174,12 +175,12 @@ def test_kthvalue_of_a_very_long_row():
     x = elements("float32", 1, (1 << 18) + 1, kind="random")
     for k in (3, 100_000):
         order = order_of(x, 1, False)[:, k - 1 : k]
-        expect(mica.kthvalue(x.to("simt"), k, dim=1, keepdim=True), x, order, 1)
+        expect(mica.kthvalue(x.to(DEVICE), k, dim=1, keepdim=True), x, order, 1)
 
 
 def test_median_and_unique():
     x = elements("int32", 5, 3001)
-    there = x.to("simt")
+    there = x.to(DEVICE)
     assert there.median(dim=1)[0].tolist() == x.median(dim=1)[0].tolist()
     for found, wanted in zip(
         there.unique(return_inverse=True, return_counts=True),
@@ -210,17 +211,17 @@ def test_nonzero_and_masks(dtype, layout, size):
     mask = mica.arange(size) * 2654435761 % 1000 > 400
     base = ((mica.arange(size) % 5 - 2) * mask).to(getattr(mica, dtype))
     view = SET_LAYOUTS[layout]
-    x, there = view(base), view(base.to("simt"))
-    m, there_mask = view(mask), view(mask.to("simt"))
+    x, there = view(base), view(base.to(DEVICE))
+    m, there_mask = view(mask), view(mask.to(DEVICE))
     assert there.nonzero().tolist() == x.nonzero().tolist()
     assert there[there_mask].tolist() == x[m].tolist()
     source = mica.arange(size).to(x.dtype)
     wanted = x.masked_scatter(m, source).tolist()
-    assert there.masked_scatter(there_mask, source.to("simt")).tolist() == wanted
+    assert there.masked_scatter(there_mask, source.to(DEVICE)).tolist() == wanted
 
 
 @pytest.mark.parametrize("value", [False, True])
 def test_masks_of_one_value(value):
     mask = mica.full((2 * COUNTED + 3,), value)
     x = mica.arange(2 * COUNTED + 3)
-    assert x.to("simt")[mask.to("simt")].tolist() == (x.tolist() if value else [])
+    assert x.to(DEVICE)[mask.to(DEVICE)].tolist() == (x.tolist() if value else [])

@@ -4,6 +4,7 @@ chunks, a member's share of a scan, the elements of a gather. Sizes lie around e
 import itertools
 
 import pytest
+from gpu_device import DEVICE
 
 import mica
 
@@ -32,7 +33,7 @@ def test_elements_with_gaps_between_them(step, dtype):
     for count, first in itertools.product(COUNTS, [0, 1, 2]):
         # The last element is the allocation's last.
         base = made((3, first + (count - 1) * step + 1), dtype)
-        there = base.to("simt")
+        there = base.to(DEVICE)
         assert there[:, first::step].contiguous().tolist() == base[:, first::step].tolist()
         if dtype != "complex64":  # which the device does not compare
             assert (there[0, first::step] == 1).tolist() == (base[0, first::step] == 1).tolist()
@@ -47,7 +48,7 @@ def test_gaps_beside_dense_elements(dtype):
         x, y = made((5, 2 * count), dtype), made((5, count), dtype)
         row, column = made((4 * count,), dtype), made((5, 1), dtype)
         want = x[:, ::2] * 2 + y - row[1::4] + column
-        x, y, row, column = (t.to("simt") for t in (x, y, row, column))
+        x, y, row, column = (t.to(DEVICE) for t in (x, y, row, column))
         assert (x[:, ::2] * 2 + y - row[1::4] + column).tolist() == want.tolist()
 
 
@@ -62,9 +63,9 @@ def test_reductions_of_every_length(dtype):
         rows = 1 + number % 3
         x = made((rows, length), dtype)
         x[rows - 1, length - 1 - number % 9] = 3
-        there = x.to("simt")
+        there = x.to(DEVICE)
         # A row that begins one element later than an allocation.
-        later = mica.cat([x[:, :1], x], 1).to("simt")[:, 1:]
+        later = mica.cat([x[:, :1], x], 1).to(DEVICE)[:, 1:]
         for y in (there, later):
             assert y.sum(1).tolist() == x.double().sum(1).to(y.sum(1).dtype).tolist(), length
             assert y.amax(1).tolist() == x.amax(1).tolist(), length
@@ -79,7 +80,7 @@ def test_reductions_of_every_length(dtype):
 def test_reductions_in_pieces(length, dtype):
     x = made((length,), dtype)
     x[length - 2] = 4
-    there = x.to("simt")
+    there = x.to(DEVICE)
     assert there.sum().item() == x.sum().item() and there.argmax().item() == length - 2
     assert there[1:].sum().item() == x[1:].sum().item() and there[3:].argmax().item() == length - 5
 
@@ -90,14 +91,14 @@ def test_rows_of_every_length(dtype):
     close = {"float16": 1e-3, "bfloat16": 8e-3, "float32": 1e-5, "float64": 1e-13}[dtype]
     for number, length in enumerate(LENGTHS):
         x = mica.randn(1 + number % 3, length).to(getattr(mica, dtype))
-        later = mica.cat([x[:, :1], x], 1).to("simt")[:, 1:]
+        later = mica.cat([x[:, :1], x], 1).to(DEVICE)[:, 1:]
         for name in ("softmax", "log_softmax"):
             want = getattr(x.double(), name)(1)
-            for y in (x.to("simt"), later):
+            for y in (x.to(DEVICE), later):
                 got = getattr(y, name)(1).cpu().double()
                 assert ((got - want).abs() <= close * want.abs() + 1e-7).all().item(), (name, length)
     x = mica.randn(1500, 300).to(getattr(mica, dtype))  # rows that need no large teams
-    got = x.to("simt").softmax(1).cpu().double()
+    got = x.to(DEVICE).softmax(1).cpu().double()
     assert ((got - x.double().softmax(1)).abs() <= close * got + 1e-7).all().item()
 
 
@@ -110,7 +111,7 @@ SCANS = [2, 7, 8, 9, 63, 64, 65, 255, 256, 257, 2047, 2049, 4095, 4096, 4097, 12
 def test_scans_of_every_length(dtype):
     for number, length in enumerate(SCANS):
         x = made((1 + number % 2, 2 * length), dtype)
-        there = x.to("simt")
+        there = x.to(DEVICE)
         for part in (lambda t: t[:, :length], lambda t: t[:, 1 : length + 1], lambda t: t[:, ::2]):  # noqa: B023
             want = part(x)
             # All sums that a half type rounds stay small here.
@@ -128,7 +129,7 @@ def test_scans_of_every_length(dtype):
 def test_gathers_of_many_elements(count):
     x = mica.arange(1000, dtype=mica.float32)
     index = mica.arange(count) * 7919 % 1000
-    there, places = x.to("simt"), index.to("simt")
+    there, places = x.to(DEVICE), index.to(DEVICE)
     assert (there[places].cpu() == x[index]).all().item()
     assert (there.gather(0, places).cpu() == x[index]).all().item()
     assert (there.expand(2, -1).index_select(1, places[: count // 2 + 1]).cpu() == x[index[: count // 2 + 1]]).all().item()  # fmt: skip
@@ -136,7 +137,7 @@ def test_gathers_of_many_elements(count):
 
 
 def test_one_index_of_many_is_out_of_bounds():
-    x, index = mica.arange(10.0, device="simt"), mica.arange(1 << 19, device="simt") % 10
+    x, index = mica.arange(10.0, device=DEVICE), mica.arange(1 << 19, device=DEVICE) % 10
     index[(1 << 19) - 1] = 10
     with pytest.raises(IndexError, match="out of bounds"):
         x[index].tolist()

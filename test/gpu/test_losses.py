@@ -3,6 +3,7 @@
 import itertools
 
 import pytest
+from gpu_device import DEVICE
 
 import mica
 from mica import nn
@@ -62,7 +63,7 @@ def test_cross_entropy_of_every_size(dtype, weighted):
         target[::3] = classes - 1
         if rows > 1:
             target[1] = -7
-        got, got_gradient = loss_and_gradient(x, target, weight, reduction, "simt")
+        got, got_gradient = loss_and_gradient(x, target, weight, reduction, DEVICE)
         weight = None if weight is None else weight.double()
         want, want_gradient = loss_and_gradient(x.double(), target, weight, reduction, "cpu")
         assert got.dtype == got_gradient.dtype == x.dtype
@@ -73,8 +74,8 @@ def test_cross_entropy_of_every_size(dtype, weighted):
 
 
 def test_cross_entropy_keeps_two_numbers_of_a_row():
-    x, target = mica.randn(4, 9, device="simt"), mica.tensor([0, 1, 2, 3], device="simt")
-    assert "plugin simt" in mica.explain("_cross_entropy_of_logits", x, target, None, 1, -100)
+    x, target = mica.randn(4, 9, device=DEVICE), mica.tensor([0, 1, 2, 3], device=DEVICE)
+    assert f"plugin {DEVICE}" in mica.explain("_cross_entropy_of_logits", x, target, None, 1, -100)
     loss, total, kept = mica.ops.mica._cross_entropy_of_logits(x, target, None, 1, -100)
     wide = x.cpu().double()
     assert total.item() == 4 and kept[0].tolist() == x.amax(1).tolist()
@@ -88,7 +89,7 @@ def test_cross_entropy_of_numbers_that_are_not_finite(dtype):
     rows = [[0, 1, 2], [-inf, 1, 2], [-inf, 1, 2], [-inf, -inf, -inf], [inf, 1, 2], [1, inf, 2], [nan, 1, 2], [1, nan, 0]]  # fmt: skip
     x = mica.tensor(rows, dtype=getattr(mica, dtype))
     target = mica.tensor([2, 0, 1, 0, 0, 0, 1, 0])
-    got = loss_and_gradient(x, target, None, "none", "simt")
+    got = loss_and_gradient(x, target, None, "none", DEVICE)
     want = loss_and_gradient(x.double(), target, None, "none", "cpu")
     for a, b in zip(got, want, strict=True):
         a, b = a.cpu().double(), b.double()
@@ -99,11 +100,11 @@ def test_cross_entropy_of_numbers_that_are_not_finite(dtype):
 def test_rows_that_are_ignored():
     x = mica.tensor([[1.0, 2.0], [float("nan"), 0.0]])
     target = mica.tensor([1, -7])
-    loss, gradient = loss_and_gradient(x, target, None, "mean", "simt")
+    loss, gradient = loss_and_gradient(x, target, None, "mean", DEVICE)
     assert abs(loss.item() - 0.31326169) < 1e-6 and gradient[1].tolist() == [0.0, 0.0]
-    loss, gradient = loss_and_gradient(x, mica.tensor([-7, -7]), None, "mean", "simt")
+    loss, gradient = loss_and_gradient(x, mica.tensor([-7, -7]), None, "mean", DEVICE)
     assert loss.isnan().item() and gradient.tolist() == [[0.0, 0.0], [0.0, 0.0]]
-    loss, _ = loss_and_gradient(x, mica.tensor([-7, -7]), None, "sum", "simt")
+    loss, _ = loss_and_gradient(x, mica.tensor([-7, -7]), None, "sum", DEVICE)
     assert loss.item() == 0
 
 
@@ -120,10 +121,10 @@ LAYOUTS = {
 @pytest.mark.parametrize("layout", LAYOUTS)
 def test_cross_entropy_of_every_layout(layout, dtype):
     mica.manual_seed(1)
-    x = LAYOUTS[layout](mica.randn(6, 37).to(getattr(mica, dtype)).to("simt")).detach().requires_grad_(True)
+    x = LAYOUTS[layout](mica.randn(6, 37).to(getattr(mica, dtype)).to(DEVICE)).detach().requires_grad_(True)
     wide = x.detach().cpu().double().requires_grad_(True)
     target = mica.randint(0, 37, (12,))[::2]
-    loss, want = F.cross_entropy(x, target.to("simt")), F.cross_entropy(wide, target)
+    loss, want = F.cross_entropy(x, target.to(DEVICE)), F.cross_entropy(wide, target)
     loss.backward(), want.backward()
     assert worst(loss.detach(), want.detach()) < CLOSE[dtype]
     assert worst(x.grad, wide.grad) < 2 * CLOSE[dtype]  # without gaps alone the sums are float32
@@ -138,12 +139,12 @@ def test_cross_entropy_through_transforms():
         lambda a: mica.func.jvp(f, (a,), (mica.ones_like(a).cumsum(1),))[1],
         lambda a: mica.vmap(mica.func.grad(f))(mica.stack([a, 2 * a])),
     ):
-        assert worst(way(x.to("simt")), way(x)) < 1e-13
+        assert worst(way(x.to(DEVICE)), way(x)) < 1e-13
 
 
 def test_cross_entropy_under_autocast_is_float32():
-    x, target = mica.randn(4, 5).to(mica.bfloat16).to("simt"), mica.tensor([0, 4, 2, 1], device="simt")
-    with mica.autocast("simt", dtype=mica.bfloat16):
+    x, target = mica.randn(4, 5).to(mica.bfloat16).to(DEVICE), mica.tensor([0, 4, 2, 1], device=DEVICE)
+    with mica.autocast(DEVICE, dtype=mica.bfloat16):
         loss = F.cross_entropy(x, target)
     assert loss.dtype == mica.float32
     assert worst(loss, F.cross_entropy(x.cpu().double(), target.cpu())) < CLOSE["float32"]
@@ -162,5 +163,5 @@ def test_what_is_no_cross_entropy_is_refused_as_on_the_cpu(what, arguments):
     with pytest.raises(Exception) as want:
         F.cross_entropy(*arguments("cpu"))
     with pytest.raises(want.type) as got:
-        F.cross_entropy(*arguments("simt"))
+        F.cross_entropy(*arguments(DEVICE))
     assert str(got.value).splitlines()[0] == str(want.value).splitlines()[0]

@@ -3,6 +3,7 @@
 import itertools
 
 import pytest
+from gpu_device import DEVICE
 
 import mica
 from mica import nn
@@ -23,16 +24,16 @@ LAYOUTS = {
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_dropout_of_every_size(dtype):
     for count, p in itertools.product([1, 2, 3, 4, 5, 255, 1023, 1024, 1025, 4099], [0.1, 0.5, 0.9]):
-        x = mica.linspace(-2, 3, count).to(getattr(mica, dtype)).to("simt").requires_grad_(True)
+        x = mica.linspace(-2, 3, count).to(getattr(mica, dtype)).to(DEVICE).requires_grad_(True)
         mica.manual_seed(count)
         result = F.dropout(x, p)
-        after = mica.rand(3, device="simt")
+        after = mica.rand(3, device=DEVICE)
         result.backward(mica.ones_like(result))
         mica.manual_seed(count)
         mask = mica.empty_like(x).bernoulli_(1 - p).detach()
-        assert mica.rand(3, device="simt").tolist() == after.tolist()
+        assert mica.rand(3, device=DEVICE).tolist() == after.tolist()
         wide = mica.float64 if dtype == "float64" else mica.float32
-        scale = mica.tensor(1 / (1 - p), dtype=wide, device="simt")
+        scale = mica.tensor(1 / (1 - p), dtype=wide, device=DEVICE)
         want = (x.detach().to(wide) * mask.to(wide) * scale).to(x.dtype)
         assert result.tolist() == want.tolist() and result.dtype == x.dtype
         assert x.grad.tolist() == (mask.to(wide) * scale).to(x.dtype).tolist()
@@ -40,7 +41,7 @@ def test_dropout_of_every_size(dtype):
 
 
 def test_native_dropout_says_what_stays():
-    x = mica.full((3, 5), float("nan"), device="simt")
+    x = mica.full((3, 5), float("nan"), device=DEVICE)
     mica.manual_seed(0)
     result, mask = mica.native_dropout(x, 0.5, True)
     assert mask.dtype == mica.bool and mask.shape == x.shape and 0 < mask.sum().item() < 15
@@ -53,7 +54,7 @@ def test_native_dropout_says_what_stays():
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("layout", LAYOUTS)
 def test_dropout_of_every_layout(layout, dtype):
-    x = LAYOUTS[layout](mica.ones(6, 37).to(getattr(mica, dtype)).to("simt")).detach().requires_grad_(True)
+    x = LAYOUTS[layout](mica.ones(6, 37).to(getattr(mica, dtype)).to(DEVICE)).detach().requires_grad_(True)
     mica.manual_seed(5)
     result = F.dropout(x, 0.25)
     assert result.shape == x.shape
@@ -63,7 +64,7 @@ def test_dropout_of_every_layout(layout, dtype):
     assert 0.6 < (result != 0).double().mean().item() < 0.9
 
 
-@pytest.mark.parametrize("device", ["cpu", "simt"])
+@pytest.mark.parametrize("device", ["cpu", DEVICE])
 def test_the_derivatives_of_dropout(device):
     x = mica.ones(100, device=device, requires_grad=True)
     mica.manual_seed(0)
