@@ -6,7 +6,7 @@
 namespace cuda {
 
 // The attention of this process; never destroyed. cuDNN is opened at the first one, and compiles kernels for
-// a shape when it is first seen, which takes some tenths of a second.
+// a shape when a machine first sees it, which takes some tenths of a second to a second.
 gpu::Attention& GetCudnnAttention();
 
 }  // namespace cuda

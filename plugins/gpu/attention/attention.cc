@@ -32,7 +32,8 @@ const char kBackwardText[] =
 constexpr int kThreads = 128, kWarps = kThreads / 32;
 constexpr double kLog2E = 1.4426950408889634;
 
-// A library's call and its launches take longer than a kernel of Mica's for fewer scores than these.
+// For fewer scores than these nothing is won: Mica's own kernel takes some 3 us for them on an H100 (97 us
+// for 128 x 1024 x 1024), and a library compiles for each shape.
 constexpr int64_t kLeastScoresOfLibrary = 1 << 20;
 
 Devices* the_devices = nullptr;
