@@ -336,6 +336,31 @@ def test_the_order_of_work_items_changes_nothing(simt_plugin):
     assert differ == {}
 
 
+# ---- dot, a reduction that no program of an operator's describes
+
+# Beside the boundaries of lanes, of teams and of parts of a sum.
+LENGTHS = [0, 1, 2, 3, 7, 8, 9, 31, 32, 33, 127, 128, 129, 255, 256, 257, 1023, 1024, 1025, 4097, 70001]
+
+
+@pytest.mark.parametrize("layout", ["dense", "strided", "shifted", "expanded"])
+@pytest.mark.parametrize("dtype", [d for d in DTYPES if d != "bool" and "complex" not in d])
+def test_dot(dtype, layout):
+    cut = {
+        "dense": lambda x, n: x[:n],
+        "strided": lambda x, n: x[1 : 2 * n + 1 : 2],
+        "shifted": lambda x, n: x[1 : n + 1],
+        "expanded": lambda x, n: x[:1].expand(n),
+    }[layout]
+    to = getattr(mica, dtype)
+    for n in LENGTHS:
+        x = (mica.arange(2 * n + 2) % 5 - 2 * (dtype != "uint8")).to(to)
+        y = (mica.arange(n) % 3).to(to)
+        got = mica.dot(cut(x.to("simt"), n), y.to("simt"))
+        wide = mica.float64 if "float" in dtype else mica.int64
+        want = (cut(x, n).to(wide) * y.to(wide)).sum().to(to)  # exact, but for the last rounding
+        assert got.dtype == to and got.item() == want.item(), n
+
+
 SCATTERS = {
     "index_add": lambda x, i, v: x.index_add(0, i, v),
     "scatter": lambda x, i, v: x.scatter(0, i, v),

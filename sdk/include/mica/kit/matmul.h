@@ -1,4 +1,4 @@
-// mm, bmm, mv, dot and their forms with an addend, on the tiled product.
+// mm, bmm, mv and their forms with an addend, on the tiled product, and dot, a reduction.
 //
 // Operands are read through their strides, so that a transposed one costs no copy;
 // half types are multiplied and added up in float.
@@ -6,6 +6,7 @@
 
 #include <mica/kit/gemm.h>
 #include <mica/kit/pointwise.h>
+#include <mica/kit/reduce.h>
 
 namespace mica {
 namespace kit {
@@ -166,8 +167,51 @@ inline void Mv(const MicaCall* call, MicaTensor* self, MicaTensor* vec, MicaTens
   const TensorRef a(self);
   Run({call, MatrixOf(self), MatrixOf(vec, true), {}, MatrixOf(out, true), 1, a.size(0), 1, a.size(1)});
 }
+
+// The sum of the products of two tensors, as the code generator would make it.
+inline const MicaProgram& DotProgram() {
+  static const MicaInstruction init[] = {{MICA_OP_CONST, 0, 0, 0, 0, 0},
+                                         {MICA_OP_STORE_STATE, 255, 0, 0, 0, 0}};
+  static const MicaInstruction step[] = {
+      {MICA_OP_LOAD, 0, 0, 0, 0, 0},  {MICA_OP_LOAD, 1, 0, 0, 0, 1}, {MICA_OP_MUL, 2, 0, 1, 0, 0},
+      {MICA_OP_STATE, 3, 0, 0, 0, 0}, {MICA_OP_ADD, 4, 3, 2, 0, 0},  {MICA_OP_STORE_STATE, 255, 4, 0, 0, 0}};
+  static const MicaInstruction combine[] = {{MICA_OP_STATE, 0, 0, 0, 0, 0},
+                                            {MICA_OP_STATE, 1, 0, 0, 0, 1},
+                                            {MICA_OP_ADD, 2, 0, 1, 0, 0},
+                                            {MICA_OP_STORE_STATE, 255, 2, 0, 0, 0}};
+  static const MicaInstruction finish[] = {{MICA_OP_STATE, 0, 0, 0, 0, 0}, {MICA_OP_STORE, 255, 0, 0, 0, 0}};
+  static const MicaConstant zero = {};
+  static const int32_t inputs[] = {0, 1};
+  static const MicaProgram program = [] {
+    MicaProgram p = pointwise::IdentityProgram();
+    p.class_name = "reduction";
+    p.source = "sum(self * other)";
+    p.hint = "";
+    p.num_inputs = 2, p.input_args = inputs;
+    p.num_states = p.num_constants = 1, p.constants = &zero;
+    p.num_registers = 5;
+    p.init = {init, 2}, p.main = {step, 6}, p.combine = {combine, 4}, p.finish = {finish, 2};
+    p.flags = MICA_PROGRAM_DIMS_NONE_IS_ALL;
+    return p;
+  }();
+  return program;
+}
+
+// Spread over the device as any sum is; as a product of matrices it has one tile. Complex numbers are a
+// library's.
 inline void Dot(const MicaCall* call, MicaTensor* self, MicaTensor* other, MicaTensor* out) {
-  Run({call, MatrixOf(self), MatrixOf(other, true), {}, MatrixOf(out), 1, 1, 1, TensorRef(self).size(0)});
+  const int32_t dtype = TensorRef(out).dtype();
+  if (dtype == MICA_C64 || dtype == MICA_C128)
+    return Run(
+        {call, MatrixOf(self), MatrixOf(other, true), {}, MatrixOf(out), 1, 1, 1, TensorRef(self).size(0)});
+  ProductLane(DeviceOf(call), dtype);
+  MicaCall own = *call;
+  own.program = &DotProgram();
+  own.compute_dtype = dtype;
+  MicaValue args[2] = {};
+  args[0].tag = args[1].tag = MICA_VALUE_TENSOR;
+  args[0].u.tensor = self, args[1].u.tensor = other;
+  reduce::RunReduction(&own, args, 2, &out, 1);
 }
 inline void Addmm(const MicaCall* call, MicaTensor* self, MicaTensor* mat1, MicaTensor* mat2, MicaScalar beta,
                   MicaScalar alpha, MicaTensor* out) {
