@@ -1,4 +1,5 @@
-"""Section `tests`: the files of test/gpu that do not need the simulated GPU, each by pytest in a process of its own."""
+"""Section `tests`: the files of test/gpu that do not need the simulated GPU, by pytest, each in a process of its own
+and all at once: most of their time compiles kernels."""
 
 from __future__ import annotations
 
@@ -7,6 +8,7 @@ import re
 import subprocess
 import sys
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -38,5 +40,7 @@ def rows(device: str, options: Options) -> Iterator[Row]:
             raise AssertionError(f"{last} {'; '.join(failed)}"[:1500])
         return {"said": last}
 
-    for file in files:
-        yield Row(file.stem, lambda f=file: run(f), limit=options.seconds)
+    with ThreadPoolExecutor(len(files)) as pool:
+        running = {file.stem: pool.submit(run, file) for file in files}
+        for name, future in running.items():
+            yield Row(name, future.result, limit=options.seconds)
