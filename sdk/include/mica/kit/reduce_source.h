@@ -150,7 +150,8 @@ class Writer {
       if (k >= c_.num_inputs()) {
         if (!is_map) continue;
         loads += element + " out_" + n + "[CHUNK]; ";
-        stores += "store_chunk(out_" + n + ", " + at + ", left); ";
+        stores += raw == Raw::kBatch ? "store_aligned(out_" + n + ", " + at + "); "
+                                     : "store_chunk(out_" + n + ", " + at + ", left); ";
       } else if (IsDense(k) && raw != Raw::kLoaded) {
         loads += "const " + element + "* raw_" + n + (raw == Raw::kKept ? " = kept_" : " = batch_") + n +
                  "[part]; ";
@@ -182,7 +183,7 @@ class Writer {
       if (!is_input) continue;
       arrays += ElementType(k) + " batch_" + n + "[BATCH][CHUNK]; ";
       if (Reads(stage, k))
-        loads += "load_chunk(" + Place(k) + " + part * (TEAM * CHUNK), batch_" + n + "[part], CHUNK); ";
+        loads += "load_aligned(" + Place(k) + " + part * (TEAM * CHUNK), batch_" + n + "[part]); ";
     }
     return "  if (" + aligned + ") for (; chunk + ((BATCH - 1) * TEAM + 1) * CHUNK <= " + end + ";) {\n    " +
            arrays + "\n    UNROLL for (uint part = 0; part < BATCH; ++part) { " + loads +
@@ -212,15 +213,20 @@ class Writer {
   // A member's chunks of the row, read once for all stages.
   std::string Keep() const {
     if (c_.kept_chunks == 0) return "";
-    std::string arrays, loads;
+    std::string arrays, aligned, whole_loads, loads;
     for (size_t k = 0; k < c_.num_inputs(); ++k) {
       if (!IsDense(k)) continue;
-      const std::string n = N(static_cast<int64_t>(k));
+      const std::string n = N(static_cast<int64_t>(k)), to = ", kept_" + n + "[part]";
       arrays += "  " + ElementType(k) + " kept_" + n + "[" + N(c_.kept_chunks) + "][CHUNK];\n";
-      loads += "load_chunk(" + Place(k) + ", kept_" + n + "[part], " +
-               (c_.whole ? "CHUNK" : "length - chunk") + "); ";
+      aligned += (aligned.empty() ? "" : " && ") + ("is_aligned(a" + n + " + base_" + n + ")");
+      whole_loads += "load_aligned(" + Place(k) + to + "); ";
+      loads += "load_chunk(" + Place(k) + to + ", length - chunk); ";
     }
-    return arrays + "  " + EachKept("(INDEX)0", "length") + "{ " + loads + "}\n";
+    const std::string each = EachKept("(INDEX)0", "length");
+    const std::string any = each + "{ " + loads + "}\n";
+    if (!c_.whole) return arrays + "  " + any;
+    return arrays + "  if (" + aligned + ") {\n    " + each + "{ " + whole_loads + "}\n  } else {\n    " +
+           any + "  }\n";
   }
   // Indices that counted from a member's first as those of the row.
   std::string Shift() const {

@@ -43,10 +43,20 @@ static bool is_aligned(const T* p) {
   return (size_t)p % alignof(Chunk<T>) == 0;
 }
 template <typename T>
+static void load_aligned(const T* p, T* to) {
+  const Chunk<T> c = *(const Chunk<T>*)p;
+  UNROLL for (int i = 0; i < CHUNK; ++i) to[i] = c.v[i];
+}
+template <typename T>
+static void store_aligned(const T* from, T* p) {
+  Chunk<T> c;
+  UNROLL for (int i = 0; i < CHUNK; ++i) c.v[i] = from[i];
+  *(Chunk<T>*)p = c;
+}
+template <typename T>
 static void load_chunk(const T* p, T* to, INDEX left) {
   if (left >= CHUNK && is_aligned(p)) {
-    const Chunk<T> c = *(const Chunk<T>*)p;
-    UNROLL for (int i = 0; i < CHUNK; ++i) to[i] = c.v[i];
+    load_aligned(p, to);
   } else {
     UNROLL for (int i = 0; i < CHUNK; ++i) if (i < left) to[i] = p[i];
   }
@@ -54,9 +64,7 @@ static void load_chunk(const T* p, T* to, INDEX left) {
 template <typename T>
 static void store_chunk(const T* from, T* p, INDEX left) {
   if (left >= CHUNK && is_aligned(p)) {
-    Chunk<T> c;
-    UNROLL for (int i = 0; i < CHUNK; ++i) c.v[i] = from[i];
-    *(Chunk<T>*)p = c;
+    store_aligned(from, p);
   } else {
     UNROLL for (int i = 0; i < CHUNK; ++i) if (i < left) p[i] = from[i];
   }
