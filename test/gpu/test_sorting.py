@@ -134,6 +134,22 @@ def test_sort_adds_up_many_parts(rows, tiles):
     assert np.array_equal(found[0].numpy(force=True), np.sort(x.numpy(), axis=1))
 
 
+# Keys of 8 bytes skip the passes over bytes that all of a row have in common, row by row.
+@pytest.mark.parametrize("dtype", ["int64", "float64"])
+@pytest.mark.parametrize("length", [TILE[1] + 1, 5 * TILE[1]])
+def test_sort_skips_bytes_that_do_not_differ(dtype, length):
+    shifts = [(), (0,), (8,), (56,), (0, 8), (0, 16, 40), (8, 24, 32, 56), range(0, 64, 8)]
+    random = np.random.default_rng(length)
+    rows = np.full((len(shifts), length), 0x3132333435363738, dtype="int64")
+    for row, own in enumerate(shifts):
+        for shift in own:
+            rows[row] ^= random.integers(0, 128, length) << shift
+    x = mica.tensor(rows).view(getattr(mica, dtype))
+    for descending in (False, True):
+        found = mica.sort(x.to("simt"), dim=1, stable=True, descending=descending)
+        expect(found, x, order_of(x, 1, descending), 1)
+
+
 # ---- topk and kthvalue
 
 KINDS = ["ties", "random", "equal", "two", "falling", "extremes"]

@@ -11,6 +11,7 @@
 #pragma once
 
 #include <algorithm>
+#include <initializer_list>
 #include <vector>
 
 #include <mica/kit/lanes.h>
@@ -87,7 +88,7 @@ inline std::string KeyText(int32_t dtype, bool descending) {
 // The texts behind sort_key.cl.
 enum class Way { kShort, kTile, kPasses, kSelect, kSelectFew };
 
-inline std::string TextOf(Way way, int64_t each) {
+inline std::string TextOf(Way way, int64_t each, bool wide) {
   const std::string radix = Define("EACH", std::to_string(each)) + kRadixText;
   switch (way) {
     case Way::kShort:
@@ -95,7 +96,7 @@ inline std::string TextOf(Way way, int64_t each) {
     case Way::kTile:
       return radix + kRadixRowsText;
     case Way::kPasses:
-      return radix + kRadixPassesText;
+      return radix + kRadixPassesText + (wide ? kRadixDifferencesText : "");
     case Way::kSelect:
       return Define("DIGIT_BITS", "11") + Define("MOST", std::to_string(2 * kMostSelected)) + kSelectText;
     default:
@@ -119,7 +120,7 @@ inline std::string SortSource(const Rows& r, const Device& device, Way way, int6
   }
   return LanesText(device, {MICA_I64, 1}, r.small) + KeyText(r.space.operands[0].dtype, r.order.descending) +
          Define("GROUP", std::to_string(GroupOf(way))) + Define("SIZES", sizes) + Define("ROW(row)", row) +
-         kSortKeyText + TextOf(way, each);
+         kSortKeyText + TextOf(way, each, r.wide());
 }
 
 // Lists of entries, of which launches read one and write the other.
@@ -161,7 +162,7 @@ inline const Kernel& FindSort(const Rows& r, Way way, int64_t each, const char* 
   return FindKernel(device, key, entry, r.call->name, [&] { return SortSource(r, device, way, each); });
 }
 
-// Rows from `row_begin` on; reads the list `which` and writes the other.
+// Rows from `row_begin` on; the list `which` is the kernel's list 0, the other one its list 1.
 inline void Enqueue(const Rows& r, int64_t row_begin, int64_t rows, const Lists* lists, int which,
                     const Pass& pass) {
   Launch launch(r.call, FindSort(r, pass.way, pass.each, pass.entry));
@@ -205,6 +206,15 @@ inline void SortTiles(const Rows& r, int64_t row_begin, int64_t rows) {
   Enqueue(r, row_begin, rows, nullptr, 0, pass);
 }
 
+// Launches a kernel of the passes that has arguments of its own.
+inline void EnqueueCounts(const Rows& r, const Pass& pass, const char* entry, int64_t groups,
+                          std::initializer_list<int64_t> values) {
+  Launch launch(r.call, FindSort(r, pass.way, pass.each, entry));
+  launch.Pointer(pass.counts);
+  for (const int64_t value : values) launch.Value(static_cast<uint32_t>(value));
+  launch.Run(groups * kGroup, kGroup);
+}
+
 // A pass has some kPartGroups groups, each of which takes `piece` tiles in turn: few enough that adding up
 // their counts is a small part of the work.
 inline void SortByDigits(const Rows& r, int64_t row_begin, int64_t rows) {
@@ -216,25 +226,26 @@ inline void SortByDigits(const Rows& r, int64_t row_begin, int64_t rows) {
   pass.groups = rows * pass.parts;
   pass.pitch_from = pass.pitch_to = r.length;
   const Lists lists(r, std::min<int64_t>(passes - 1, 2), rows * r.length);
-  const Workspace counts(r.call, rows * (pass.parts + 1) * kGroup * 4);
+  // Behind the counts, in which bits keys differ: of rows, and of their parts.
+  const int64_t differences = r.wide() ? rows * (pass.parts + 1) * 8 : 0;
+  const Workspace counts(r.call, rows * (pass.parts + 1) * kGroup * 4 + differences);
   pass.counts = counts.data();
+  const auto enqueue = [&](const char* entry) {
+    pass.entry = entry;
+    Enqueue(r, row_begin, rows, &lists, 0, pass);
+  };
+  if (r.wide()) {
+    enqueue("find_differences");
+    EnqueueCounts(r, pass, "join_differences", rows, {rows, pass.parts});
+  }
   int64_t lanes = 1;
   while (lanes < kAddLanes && lanes < pass.parts) lanes *= 2;
   for (int64_t number = 0; number < passes; ++number) {
-    const int from = static_cast<int>((number & 1) ^ 1);
     pass.shift = 8 * number;
-    pass.from_rows = number == 0;
     pass.to_rows = number == passes - 1;
-    pass.entry = "count_digits";
-    Enqueue(r, row_begin, rows, &lists, from, pass);
-    {
-      Launch launch(r.call, FindSort(r, pass.way, pass.each, "add_digits"));
-      launch.Pointer(counts.data());
-      for (const int64_t value : {rows, pass.parts, lanes}) launch.Value(static_cast<uint32_t>(value));
-      launch.Run(rows * lanes * kGroup, kGroup);
-    }
-    pass.entry = "move_digits";
-    Enqueue(r, row_begin, rows, &lists, from, pass);
+    enqueue("count_digits");
+    EnqueueCounts(r, pass, "add_digits", rows * lanes, {rows, pass.parts, lanes});
+    enqueue("move_digits");
   }
 }
 

@@ -86,6 +86,9 @@ inline constexpr char kRadixRowsText[] =
 inline constexpr char kRadixPassesText[] =
 #include <mica/kit/kernels/radix_passes.cl>
     ;
+inline constexpr char kRadixDifferencesText[] =
+#include <mica/kit/kernels/radix_differences.cl>
+    ;
 inline constexpr char kSelectText[] =
 #include <mica/kit/kernels/select.cl>
     ;

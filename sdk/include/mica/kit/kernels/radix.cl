@@ -31,44 +31,6 @@ typedef union {
 #define GROUPS_AT_ONCE(groups, name)
 #endif
 
-// Entries of the tile from `begin` on, without a question each but in the last tile of a row.
-#define LOAD_ENTRIES(from, step)                                                            \
-  if (begin + TILE <= length) {                                                             \
-    UNROLL for (uint e = 0; e < EACH; ++e) {                                                \
-      loaded[e] = ((from) + (begin + item) * (step))[e * GROUP * (step)];                   \
-    }                                                                                       \
-  } else {                                                                                  \
-    UNROLL for (uint e = 0; e < EACH; ++e) {                                                \
-      const uint j = begin + e * GROUP + item;                                              \
-      loaded[e] = j < length ? (from)[j * (step)] : 0;                                      \
-    }                                                                                       \
-  }
-// Their keys; behind the row's end, keys that are last.
-#define LOAD_KEYS                                                                           \
-  KEY loaded_keys[EACH];                                                                    \
-  {                                                                                         \
-    BITS loaded[EACH];                                                                      \
-    if (from_rows) {                                                                        \
-      LOAD_ENTRIES(in + at_0, step_0)                                                       \
-      UNROLL for (uint e = 0; e < EACH; ++e) loaded_keys[e] = key_of(loaded[e]);            \
-    } else {                                                                                \
-      LOAD_ENTRIES(keys_from + list_from, 1)                                                \
-      UNROLL for (uint e = 0; e < EACH; ++e) loaded_keys[e] = loaded[e];                    \
-    }                                                                                       \
-    if (begin + TILE > length) {                                                            \
-      UNROLL for (uint e = 0; e < EACH; ++e) {                                              \
-        if (begin + e * GROUP + item >= length) loaded_keys[e] = NO_KEY;                    \
-      }                                                                                     \
-    }                                                                                       \
-  }
-#define LOAD_TILE                                                                           \
-  {                                                                                         \
-    LOAD_KEYS                                                                               \
-    UNROLL for (uint e = 0; e < EACH; ++e) keys[SLOT(e)] = loaded_keys[e];                  \
-  }                                                                                         \
-  UNROLL for (uint e = 0; e < EACH; ++e) order[e] = PADDED(item * EACH) + e;                \
-  barrier(CLK_LOCAL_MEM_FENCE);
-
 // Sorts `order`, the item's neighbours, by the last 4 bits of DIGIT(where they lie), into ORDER. An item has at
 // most 16 entries, so that an entry's rank among them takes 4 bits, as its digit does; and a power of 2, so that they lie together.
 #define SPLIT_TILE(DIGIT)                                                                   \

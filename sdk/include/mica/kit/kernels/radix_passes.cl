@@ -18,9 +18,68 @@ R"cl(
   const uint tiles = (length + TILE - 1) / TILE;                                            \
   const uint tile_0 = part * piece, tile_1 = min(tiles, tile_0 + piece);
 
+// Keys of 64 bits seldom differ in all of them (radix_differences.cl finds those): a pass over a digit that a
+// row's keys have in common does nothing, but the last one, which gives the results. `moves`: the passes
+// before that did something, so that entries lie in the row, or in one of the lists, which are written in
+// turn.
+#if KEY_BITS == 64
+#define DIFFERENCES ((global ulong*)(counts + (ulong)rows * (parts + 1) * DIGITS))
+#define DIFFERENCES_OF_ROW DIFFERENCES[own]
+#else
+#define DIFFERENCES_OF_ROW NO_KEY
+#endif
+#define PASS_OF_ROW                                                                         \
+  PART_OF_ROW                                                                               \
+  const KEY differences = DIFFERENCES_OF_ROW;                                               \
+  if (!to_rows && DIGIT_OF(differences) == 0) return;                                       \
+  uint moves = 0;                                                                           \
+  for (uint low = 0; low < shift; low += 8) {                                               \
+    moves += ((uint)(differences >> low) & (DIGITS - 1)) != 0;                              \
+  }                                                                                         \
+  const global BITS* keys_in = moves & 1 ? keys_0 : keys_1;                                 \
+  const global uint* places_in = moves & 1 ? places_0 : places_1;
+
+// Entries of the tile from `begin` on, without a question each but in the last tile of a row.
+#define LOAD_ENTRIES(from, step)                                                            \
+  if (begin + TILE <= length) {                                                             \
+    UNROLL for (uint e = 0; e < EACH; ++e) {                                                \
+      loaded[e] = ((from) + (begin + item) * (step))[e * GROUP * (step)];                   \
+    }                                                                                       \
+  } else {                                                                                  \
+    UNROLL for (uint e = 0; e < EACH; ++e) {                                                \
+      const uint j = begin + e * GROUP + item;                                              \
+      loaded[e] = j < length ? (from)[j * (step)] : 0;                                      \
+    }                                                                                       \
+  }
+// Their keys; behind the row's end, keys that are last.
+#define LOAD_KEYS                                                                           \
+  KEY loaded_keys[EACH];                                                                    \
+  {                                                                                         \
+    BITS loaded[EACH];                                                                      \
+    if (moves == 0) {                                                                        \
+      LOAD_ENTRIES(in + at_0, step_0)                                                       \
+      UNROLL for (uint e = 0; e < EACH; ++e) loaded_keys[e] = key_of(loaded[e]);            \
+    } else {                                                                                \
+      LOAD_ENTRIES(keys_in + list_from, 1)                                                \
+      UNROLL for (uint e = 0; e < EACH; ++e) loaded_keys[e] = loaded[e];                    \
+    }                                                                                       \
+    if (begin + TILE > length) {                                                            \
+      UNROLL for (uint e = 0; e < EACH; ++e) {                                              \
+        if (begin + e * GROUP + item >= length) loaded_keys[e] = NO_KEY;                    \
+      }                                                                                     \
+    }                                                                                       \
+  }
+#define LOAD_TILE                                                                           \
+  {                                                                                         \
+    LOAD_KEYS                                                                               \
+    UNROLL for (uint e = 0; e < EACH; ++e) keys[SLOT(e)] = loaded_keys[e];                  \
+  }                                                                                         \
+  UNROLL for (uint e = 0; e < EACH; ++e) order[e] = PADDED(item * EACH) + e;                \
+  barrier(CLK_LOCAL_MEM_FENCE);
+
 kernel void count_digits(PARAMETERS) {
   local uint bins[COPIES * DIGITS];
-  PART_OF_ROW
+  PASS_OF_ROW
   for (uint t = item; t < COPIES * DIGITS; t += GROUP) bins[t] = 0;
   barrier(CLK_LOCAL_MEM_FENCE);
   for (uint tile = tile_0; tile < tile_1; ++tile) {
@@ -91,7 +150,9 @@ kernel void move_digits(PARAMETERS) {
   local Ranking ranking;
   local uint sums[2 * GROUP], bins[DIGITS], bases[DIGITS];
   ushort order[EACH];
-  PART_OF_ROW
+  PASS_OF_ROW
+  global BITS* keys_out = moves & 1 ? keys_1 : keys_0;
+  global uint* places_out = moves & 1 ? places_1 : places_0;
   const ulong list_to = (ulong)own * pitch_to;
   uint next = COUNTS_OF(own, part)[item];
   {
@@ -101,11 +162,11 @@ kernel void move_digits(PARAMETERS) {
   }
   for (uint tile = tile_0; tile < tile_1; ++tile) {
     const uint begin = tile * TILE, used = min((uint)TILE, length - begin);
-    if (from_rows) {
+    if (moves == 0) {
       UNROLL for (uint e = 0; e < EACH; ++e) places[SLOT(e)] = begin + e * GROUP + item;
     } else {
       uint loaded[EACH];
-      LOAD_ENTRIES(places_from + list_from, 1)
+      LOAD_ENTRIES(places_in + list_from, 1)
       UNROLL for (uint e = 0; e < EACH; ++e) places[SLOT(e)] = loaded[e];
     }
     bins[item] = 0;
@@ -133,8 +194,8 @@ kernel void move_digits(PARAMETERS) {
       UNROLL for (uint e = 0; e < MOVED_AT_ONCE; ++e) {
         if ((e_0 + e) * GROUP + item >= used) continue;
         if (!to_rows) {
-          keys_to[list_to + to[e]] = (BITS)moved[e];
-          places_to[list_to + to[e]] = from[e];
+          keys_out[list_to + to[e]] = (BITS)moved[e];
+          places_out[list_to + to[e]] = from[e];
         } else if (to[e] >= first && to[e] < first + kept) {
           GIVE(to[e] - first, moved[e], from[e])
         }

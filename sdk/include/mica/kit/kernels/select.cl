@@ -1,6 +1,6 @@
 R"cl(
 // The first entries of rows, or one that has a rank, behind sort_key.cl: a group for each part of a row, of
-// `piece` elements, or entries that an earlier launch kept.
+// `piece` elements, or of entries that an earlier launch kept: it reads the list 0 and writes the list 1.
 //
 // A group counts entries by digits, the most significant first, and goes on with those whose digits are the
 // asked entry's, until few are left, which it sorts in local memory. Places follow the keys as further
@@ -19,8 +19,8 @@ R"cl(
     uint own_places[AT_ONCE];                                                               \
     UNROLL for (uint e = 0; e < AT_ONCE; ++e) {                                             \
       const uint at = min(j + e * GROUP, end - 1);                                          \
-      raw[e] = from_rows ? in[at_0 + at * step_0] : keys_from[list_from + at];              \
-      own_places[e] = from_rows ? at : places_from[list_from + at];                         \
+      raw[e] = from_rows ? in[at_0 + at * step_0] : keys_0[list_from + at];              \
+      own_places[e] = from_rows ? at : places_0[list_from + at];                         \
     }                                                                                       \
     UNROLL for (uint e = 0; e < AT_ONCE; ++e) {                                             \
       const KEY key = from_rows ? key_of(raw[e]) : (KEY)raw[e];                             \
@@ -106,8 +106,8 @@ kernel void select_entries(PARAMETERS) {
     if (to_rows) {
       GIVE(j, key, place)
     } else {
-      keys_to[list_to + j] = (BITS)key;
-      places_to[list_to + j] = place;
+      keys_1[list_to + j] = (BITS)key;
+      places_1[list_to + j] = place;
     }
   }
 }

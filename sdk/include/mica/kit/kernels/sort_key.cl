@@ -49,8 +49,8 @@ static BITS bits_of(KEY key) { return (BITS)(key & SIGN ? key ^ SIGN : key ^ ALL
 #define NO_PLACE 0xffffffffu
 
 #define PARAMETERS                                                                                      \
-  const global BITS *in, global BITS *values, global long *indices, const global BITS *keys_from,       \
-      const global uint *places_from, global BITS *keys_to, global uint *places_to, global uint *counts, \
+  const global BITS *in, global BITS *values, global long *indices, global BITS *keys_0,                \
+      global uint *places_0, global BITS *keys_1, global uint *places_1, global uint *counts,           \
       SIZES const INDEX row_begin, const uint rows, const uint length, const uint pitch_from,           \
       const uint pitch_to, const uint parts, const uint piece, const uint shift, const uint from_rows,  \
       const uint to_rows, const uint first, const uint kept
