@@ -24,7 +24,8 @@ namespace sorting {
 using plugin::OwnedTensor;
 using plugin::TensorRef;
 
-// --- What an H100 likes; any powers of 2 are right.
+// --- What an H100 likes. Groups and lengths of tiles, blocks and lanes are powers of 2; kGroup is the number
+// of digits of a pass, and an item of a tile has at most 16 entries.
 constexpr int64_t kGroup = 256;        // work-items that sort; one for each digit of a pass
 constexpr int64_t kSelectGroup = 512;  // that select, by 11 bits at a time
 constexpr int64_t kSmallGroup = 128;   // that select few of a short row, by 8 bits: more groups run at once
