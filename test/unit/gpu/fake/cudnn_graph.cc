@@ -423,23 +423,3 @@ FAKE(int) cudnnBackendExecute(void*, void* plan, void* pack) {
   for (const void* operation : graph.All<void*>(801)) machine.Run(*static_cast<const Descriptor*>(operation));
   return ++g_runs, 0;
 }
-
-#define REFUSED(name) \
-  FAKE(int) name() { return kNotSupported; }
-REFUSED(cudnnCreateTensorDescriptor)
-REFUSED(cudnnDestroyTensorDescriptor)
-REFUSED(cudnnSetTensorNdDescriptor)
-REFUSED(cudnnCreateFilterDescriptor)
-REFUSED(cudnnDestroyFilterDescriptor)
-REFUSED(cudnnSetFilterNdDescriptor)
-REFUSED(cudnnCreateConvolutionDescriptor)
-REFUSED(cudnnDestroyConvolutionDescriptor)
-REFUSED(cudnnSetConvolutionNdDescriptor)
-REFUSED(cudnnSetConvolutionGroupCount)
-REFUSED(cudnnSetConvolutionMathType)
-REFUSED(cudnnGetConvolutionForwardAlgorithm_v7)
-REFUSED(cudnnGetConvolutionBackwardDataAlgorithm_v7)
-REFUSED(cudnnGetConvolutionBackwardFilterAlgorithm_v7)
-REFUSED(cudnnConvolutionForward)
-REFUSED(cudnnConvolutionBackwardData)
-REFUSED(cudnnConvolutionBackwardFilter)
