@@ -115,7 +115,7 @@ void* CachingAllocator::AllocateBlock(int64_t size, uint64_t stream) {
   MICA_CHECK_VALUE(size >= 0, "The size (", size, ") of a request for memory is negative.");
   if (size > kMaxRequest) ThrowOutOfMemory(size);
   const int64_t rounded = RoundedSize(size);
-  const Owner owner{is_cpu() ? 0 : raw_->CurrentPool(device_.index), stream};
+  const Owner owner{is_cpu() ? 0 : raw_->PoolOf(device_.index, stream), stream};
   Lock lock(mutex_);
   if (!pending_.empty() && recordings_ == 0) TakeDonePending(lock);
   void* data = TakeIdle(rounded, owner);
@@ -148,20 +148,22 @@ void CachingAllocator::FreeBlock(void* data) {
                 ".");
   Block& block = found->second;
   stats_.bytes_in_use -= block.capacity;
-  if (block.used_on.empty()) {
+  if (block.used_on.empty() && !block.outlived_pool) {
     std::vector<Leaving> leaving;
     MakeIdle(data, leaving);
     return Return(leaving, lock);
   }
-  if (recordings_ == 0)
-    WaitForUsers(lock, data);
-  else
+  if (recordings_ > 0)
     freed_in_recording_.push_back(data);
+  else
+    WaitForUsers(lock, data);
 }
 
 // Has a freed block wait for what other streams do with it.
 void CachingAllocator::WaitForUsers(Lock& lock, void* data) {
-  const std::vector<uint64_t> streams = std::exchange(blocks_.find(data)->second.used_on, {});
+  Block& block = blocks_.find(data)->second;
+  if (block.outlived_pool) return ReturnOutlived(lock, data);
+  const std::vector<uint64_t> streams = std::exchange(block.used_on, {});
   Pending pending{data, {}};
   {
     const Unlocked unlocked(this, lock);
@@ -170,9 +172,21 @@ void CachingAllocator::WaitForUsers(Lock& lock, void* data) {
   pending_.push_back(std::move(pending));
 }
 
+void CachingAllocator::ReturnOutlived(Lock& lock, void* data) {
+  const auto found = blocks_.find(data);
+  const std::vector<Leaving> leaving{{data, found->second.capacity, found->second.owner.stream}};
+  blocks_.erase(found);
+  {
+    const Unlocked unlocked(this, lock);
+    raw_->SynchronizeDevice(device_.index);
+  }
+  Return(leaving, lock);
+}
+
 void CachingAllocator::BeginRecording() {
-  const std::lock_guard<std::mutex> lock(mutex_);
+  Lock lock(mutex_);
   ++recordings_;
+  WaitForOthers(lock);  // who may be asking the device about a stream that will be recorded
 }
 
 void CachingAllocator::EndRecording() {
@@ -186,10 +200,16 @@ void CachingAllocator::EndPool(uint64_t pool) {
   std::vector<Owner> owners;
   for (const auto& [owner, blocks] : idle_)
     if (owner.pool == pool) owners.push_back(owner);
-  for (auto& [data, block] : blocks_)
-    if (block.owner.pool == pool) block.owner.pool = 0;
+  for (auto& [data, block] : blocks_) {
+    if (block.owner.pool != pool) continue;
+    block.owner.pool = 0;
+    block.outlived_pool = true;
+  }
   for (const Owner& owner : owners) {
-    for (const auto& [capacity, data] : idle_[owner]) idle_bytes_ += capacity;
+    for (const auto& [capacity, data] : idle_[owner]) {
+      idle_bytes_ += capacity;
+      blocks_[data].outlived_pool = false;
+    }
     MergeIdle(owner, {0, owner.stream});
   }
   if (idle_bytes_ > cache_limit_) EmptyCache(lock);

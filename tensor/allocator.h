@@ -45,12 +45,14 @@ class RawMemory {
   // Streams; the defaults are those of a device that has none. An event that was
   // recorded is either found done or waited for, and gone after that.
   virtual uint64_t CurrentStream(int) { return 0; }
-  // The pool that this thread's blocks belong to; 0 is everybody's.
-  virtual uint64_t CurrentPool(int) { return 0; }
+  // The pool that a stream's blocks belong to; 0 is everybody's.
+  virtual uint64_t PoolOf(int, uint64_t) { return 0; }
   virtual uint64_t RecordEvent(int, uint64_t) { return 0; }
   virtual bool TakeIfDone(int, uint64_t) { return true; }
   virtual void WaitAndTake(int, uint64_t) {}
   virtual void SynchronizeStream(int, uint64_t) {}
+  // All streams, but those whose work is recorded.
+  virtual void SynchronizeDevice(int) {}
   // Between blocks of the device, in the order of the current stream.
   virtual void Copy(int index, void* to, const void* from, int64_t size);
 };
@@ -88,7 +90,8 @@ class CachingAllocator {
   // Around the recording of work; from several threads at once, each counts.
   void BeginRecording();
   void EndRecording();
-  // Nothing recorded uses the pool any more, and what did is done: its blocks are everybody's.
+  // Nothing recorded uses the pool any more, and the device has done all that read its blocks: they are
+  // everybody's. Those in use go back to the raw memory when they are freed.
   void EndPool(uint64_t pool);
 
   AllocatorStats stats() const;
@@ -129,6 +132,7 @@ class CachingAllocator {
     int64_t capacity;
     Owner owner;
     std::vector<uint64_t> used_on;  // other streams
+    bool outlived_pool = false;     // any stream may use it
   };
   // A freed block that other streams may still use.
   struct Pending {
@@ -155,6 +159,7 @@ class CachingAllocator {
   void* TakeIdle(int64_t size, const Owner& owner);
   void MergeIdle(const Owner& from, const Owner& to);
   void WaitForUsers(Lock& lock, void* data);
+  void ReturnOutlived(Lock& lock, void* data);
   void* RawAllocate(int64_t size, Lock& lock);
   void* RawTry(int64_t size, Lock& lock);
   void Return(const std::vector<Leaving>& leaving, Lock& lock);
@@ -168,7 +173,7 @@ class CachingAllocator {
   std::map<Owner, IdleBlocks> idle_;
   std::unordered_map<void*, Block> blocks_;  // all of them, idle ones too
   std::vector<Pending> pending_;
-  std::vector<void*> freed_in_recording_;  // that other streams used: asked for events at its end
+  std::vector<void*> freed_in_recording_;  // whose users are asked about at its end
   int recordings_ = 0;
   int away_ = 0;  // threads that call the raw memory, with blocks that are counted nowhere or twice meanwhile
   std::condition_variable back_;

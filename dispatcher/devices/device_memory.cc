@@ -61,7 +61,10 @@ class PluginMemory : public RawMemory {
     if (giver) DropStatus(giver->free(giver->context, index, data, size));
   }
   uint64_t CurrentStream(int index) override { return mica::CurrentStream(At(index)); }
-  uint64_t CurrentPool(int index) override { return mica::CurrentPool(At(index)); }
+  uint64_t PoolOf(int index, uint64_t stream) override {
+    const RecordedWork* const recording = RecordingOf({At(index), stream});
+    return recording ? recording->pool().key() : 0;
+  }
   // These run while memory is freed: an error there means that there is nothing
   // left to wait for, and is told to whoever waits next.
   uint64_t RecordEvent(int index, uint64_t stream) override {
@@ -88,7 +91,9 @@ class PluginMemory : public RawMemory {
     KeepLate(backend_, t->event_sync(t->context, index, event));
     DropStatus(t->event_destroy(t->context, index, event));
   }
+  void SynchronizeDevice(int index) override { FinishDevice(At(index)); }
   void SynchronizeStream(int index, uint64_t stream) override {
+    if (IsRecorded({At(index), stream})) return;  // it runs nothing
     if (const MicaDeviceTable* t = Table()) KeepLate(backend_, t->stream_sync(t->context, index, stream));
   }
   void Copy(int index, void* to, const void* from, int64_t size) override {
@@ -161,13 +166,13 @@ void CopyBytes(void* to, Device to_device, const void* from, Device from_device,
 
 void CopyBytesLater(const Tensor& to, const Tensor& from) {
   const Device runs = to.device().is_cpu() ? from.device() : to.device();
-  DeviceGraph* const graph = RecordingOn(runs);
-  if (graph && !IsPinned(to.device().is_cpu() ? to : from))
+  RecordedWork* const recording = RecordingOn(runs);
+  if (recording && !IsPinned(to.device().is_cpu() ? to : from))
     RefuseWhileRecording(runs, "A copy from or to memory of the host that is not pinned");
   Queue(to.data(), to.device(), from.data(), from.device(), to.numel() * to.itemsize());
-  if (graph) {  // each replay copies again
-    graph->Keep(to);
-    graph->Keep(from);
+  if (recording) {  // each replay copies again
+    recording->Keep(to);
+    recording->Keep(from);
     return;
   }
   auto done = std::make_unique<Event>();
@@ -220,6 +225,8 @@ void ReleaseDoneCopies() {
 bool CopyBetweenPeers(void* to, Device to_device, const void* from, Device from_device, int64_t size) {
   if (to_device.backend != from_device.backend) return false;
   const MicaDeviceTable& table = DeviceTableOf(to_device);
+  for (const Device device : {to_device, from_device})
+    RefuseWhileRecording(device, "A copy between two devices");
   if (!table.peer_copy) return false;
   const StreamRef writer{to_device, CurrentStream(to_device)};
   const StreamRef reader{from_device, CurrentStream(from_device)};

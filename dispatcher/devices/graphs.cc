@@ -1,5 +1,6 @@
 #include "dispatcher/devices/graphs.h"
 
+#include <algorithm>
 #include <atomic>
 #include <map>
 #include <mutex>
@@ -16,19 +17,40 @@ namespace {
 
 // Threads that record: while there is none, the question costs one relaxed load.
 std::atomic<int> g_recordings{0};
-thread_local DeviceGraph* t_recording = nullptr;
-// Graphs that were given up while this thread records, when nothing can be waited for.
-thread_local std::vector<std::unique_ptr<DeviceGraph::Work>> t_past;
+std::atomic<uint64_t> g_last_number{0};
+
+struct ThisThread {
+  std::shared_ptr<RecordedWork> work;               // that it records
+  std::vector<std::shared_ptr<RecordedWork>> past;  // given up meanwhile, when nothing can be waited for
+  ~ThisThread() {
+    if (work) DropStatus(std::exchange(work, nullptr)->Stop());
+  }
+};
+ThisThread& This() {
+  static thread_local ThisThread thread;
+  return thread;
+}
+
+// The streams of all recordings, for threads that wait for a device.
+struct RecordedStreams {
+  std::mutex mutex;
+  std::vector<StreamRef> list;
+};
+RecordedStreams& AllRecorded() {
+  static RecordedStreams* streams = new RecordedStreams();  // never destroyed, as the next
+  return *streams;
+}
 
 struct Pools {
   std::mutex mutex;
   std::map<std::pair<uint64_t, int64_t>, std::weak_ptr<MemoryPool>> live;  // by number and device
-  uint64_t last = 0;
+  uint64_t last = 0, last_key = 0;
 };
 Pools& AllPools() {
-  static Pools* pools = new Pools();  // never destroyed: graphs may outlive statics
+  static Pools* pools = new Pools();
   return *pools;
 }
+int64_t NumberOf(Device d) { return int64_t{d.backend} << 16 | static_cast<uint16_t>(d.index); }
 
 // Sets the words of a replay aside, and tells its kernels where they begin.
 void SetNext(const RecordedWords& words) {
@@ -37,14 +59,12 @@ void SetNext(const RecordedWords& words) {
   {
     auto& philox = static_cast<PhiloxGenerator&>(*words.generator);
     const std::lock_guard lock(philox.mutex());
-    const auto [seed, first] = philox.SetAside(words.count + 3);  // so that it begins with a whole block
+    const auto [seed, first] = philox.SetAside(words.most + 3);  // so that it begins with a whole block
     numbers[0] = seed;
     numbers[1] = (first + 3) / 4 * 4;
   }
   CopyBytesLater(words.place, now);
 }
-
-int64_t NumberOf(Device d) { return int64_t{d.backend} << 16 | static_cast<uint16_t>(d.index); }
 
 }  // namespace
 
@@ -61,55 +81,179 @@ std::shared_ptr<MemoryPool> MemoryPool::Of(Device device, uint64_t id) {
                    ") is none that graph_pool_handle() or a graph's pool() gave.");
   std::weak_ptr<MemoryPool>& slot = pools.live[{id, NumberOf(device)}];
   std::shared_ptr<MemoryPool> pool = slot.lock();
-  if (!pool) slot = pool = std::shared_ptr<MemoryPool>(new MemoryPool(device, id));
+  if (!pool) slot = pool = std::shared_ptr<MemoryPool>(new MemoryPool(device, id, ++pools.last_key));
   return pool;
 }
 
 MemoryPool::~MemoryPool() {
-  AllocatorFor(device_).EndPool(id_);
+  FinishDevice(device_);  // what reads the blocks on whatever stream
+  AllocatorFor(device_).EndPool(key_);
   Pools& pools = AllPools();
   const std::lock_guard lock(pools.mutex);
   const auto found = pools.live.find({id_, NumberOf(device_)});
   if (found != pools.live.end() && found->second.expired()) pools.live.erase(found);
 }
 
-bool Recording() { return t_recording != nullptr; }
+bool Recording() { return g_recordings.load(std::memory_order_relaxed) != 0 && This().work; }
 
-DeviceGraph* RecordingOn(Device device) {
-  if (g_recordings.load(std::memory_order_relaxed) == 0 || !t_recording) return nullptr;
-  return t_recording->device() == device ? t_recording : nullptr;
+RecordedWork* RecordingOf(const StreamRef& stream) {
+  return Recording() && This().work->Has(stream) ? This().work.get() : nullptr;
 }
 
-uint64_t CurrentPool(Device device) {
-  const DeviceGraph* graph = RecordingOn(device);
-  return graph ? graph->pool_id() : 0;
+RecordedWork* RecordingOn(Device device) {
+  return Recording() ? RecordingOf({device, CurrentStream(device)}) : nullptr;
+}
+
+bool IsRecorded(const StreamRef& stream) {
+  if (g_recordings.load(std::memory_order_relaxed) == 0) return false;
+  RecordedStreams& all = AllRecorded();
+  const std::lock_guard lock(all.mutex);
+  return std::find(all.list.begin(), all.list.end(), stream) != all.list.end();
+}
+
+bool AnyRecordingOn(Device device) {
+  if (g_recordings.load(std::memory_order_relaxed) == 0) return false;
+  RecordedStreams& all = AllRecorded();
+  const std::lock_guard lock(all.mutex);
+  return std::any_of(all.list.begin(), all.list.end(),
+                     [&](const StreamRef& stream) { return stream.device == device; });
+}
+
+void JoinRecording(uint64_t number, const StreamRef& stream) {
+  if (number != 0 && Recording() && This().work->number() == number) This().work->Join(stream);
 }
 
 void RefuseWhileRecording(Device device, const char* what) {
-  MICA_CHECK(!RecordingOn(device), what, " needs an answer of the device (", device.ToString(),
+  MICA_CHECK(!Recording() || This().work->device() != device, what, " needs an answer of the device (",
+             device.ToString(),
              "), which computes nothing while its work is recorded into a graph; do it before the recording "
              "or after it.");
 }
 
-DeviceGraph::Work::~Work() {
-  if (handle != 0 && LiveDeviceTable(stream.device.backend)) {
-    last_replay.Finish();
-    const DeviceGuard current(stream.device);
-    KeepLate(stream.device.backend, giver->graph_destroy(giver->context, stream.device.index, handle));
+std::string RecordedState(Generator& generator) {
+  const RecordedWords* words = Recording() ? This().work->FindWords(generator) : nullptr;
+  if (!words) return generator.GetState();
+  Generator* const behind = generator.Clone();
+  static_cast<PhiloxGenerator*>(behind)->SetAside(words->count);
+  std::string state = behind->GetState();
+  behind->Release();
+  return state;
+}
+
+void SetRecordedState(Generator& generator, std::string_view state) {
+  RecordedWords* words = Recording() ? This().work->FindWords(generator) : nullptr;
+  auto* philox = dynamic_cast<PhiloxGenerator*>(&generator);
+  if (!words && !(Recording() && philox && generator.device() == This().work->device()))
+    return generator.SetState(state);
+  Generator* const wanted = generator.Clone();
+  wanted->SetState(state);
+  const bool same_seed = wanted->InitialSeed() == generator.InitialSeed();
+  const auto behind =
+      static_cast<int64_t>(static_cast<PhiloxGenerator*>(wanted)->offset() - philox->offset());
+  wanted->Release();
+  MICA_CHECK(same_seed && behind >= 0 && behind <= (words ? words->most : 0), "The generator on (",
+             generator.device().ToString(),
+             ") is recorded into a graph, and can be set to no other state than one that it had since the "
+             "recording began.");
+  if (words) words->count = behind;
+}
+
+void RefuseSeeding(const Generator* generator) {
+  MICA_CHECK(!Recording() || (generator && generator->device() != This().work->device()),
+             "A generator cannot be seeded while this thread records a graph: each replay draws other "
+             "numbers. Seed before the recording, or before a replay.");
+}
+
+RecordedWork::RecordedWork(const StreamRef& stream, const MicaDeviceTable* giver,
+                           std::shared_ptr<MemoryPool> pool)
+    : pool_(std::move(pool)), stream_(stream), giver_(giver), number_(++g_last_number) {
+  g_recordings.fetch_add(1, std::memory_order_relaxed);
+  Join(stream);
+}
+
+RecordedWork::~RecordedWork() {
+  if (handle_ != 0 && LiveDeviceTable(device().backend)) {
+    last_replay_.Finish();
+    KeepLate(device().backend, CatchAll([&] {
+               const DeviceGuard current(device());
+               ThrowIfError(giver_->graph_destroy(giver_->context, device().index, handle_));
+             }));
   }
-  for (const auto& drawn : words) drawn->generator->Release();
+  for (const auto& drawn : words_) drawn->generator->Release();
+}
+
+bool RecordedWork::Has(const StreamRef& stream) const {
+  return std::find(streams_.begin(), streams_.end(), stream) != streams_.end();
+}
+
+void RecordedWork::Join(const StreamRef& stream) {
+  if (Has(stream)) return;
+  streams_.push_back(stream);
+  RecordedStreams& all = AllRecorded();
+  const std::lock_guard lock(all.mutex);
+  all.list.push_back(stream);
+}
+
+MicaStatus RecordedWork::Stop() {
+  recording_ = false;
+  {
+    RecordedStreams& all = AllRecorded();
+    const std::lock_guard lock(all.mutex);
+    std::erase_if(all.list, [&](const StreamRef& stream) { return Has(stream); });
+  }
+  streams_.clear();
+  g_recordings.fetch_sub(1, std::memory_order_relaxed);
+  const MicaStatus s = CatchAll([&] {
+    DeviceTableOf(device());  // that it lives
+    const DeviceGuard current(device());
+    ThrowIfError(giver_->capture_end(giver_->context, device().index, stream_.handle, &handle_));
+  });
+  if (s) handle_ = 0;
+  AllocatorFor(device()).EndRecording();
+  This().past.clear();
+  return s;
+}
+
+RecordedWords* RecordedWork::FindWords(const Generator& generator) {
+  for (const auto& words : words_)
+    if (words->generator == &generator) return words.get();
+  return nullptr;
+}
+
+RecordedWords& RecordedWork::WordsOf(Generator& generator) {
+  if (RecordedWords* found = FindWords(generator)) return *found;
+  auto words = std::make_unique<RecordedWords>();
+  words->place = EmptyTensor({2}, DType::kI64, device());
+  generator.Retain();
+  words->generator = &generator;
+  words_.push_back(std::move(words));
+  return *words_.back();
+}
+
+void RecordedWork::Replay(const StreamRef& stream) {
+  const MicaDeviceTable& table = DeviceTableOf(stream.device);
+  MICA_CHECK(giver_ == &table, "The plugin of the device (", device().ToString(),
+             ") was replaced since the graph was recorded; record it again.");
+  RefuseWhileRecording(stream.device, "The replay of another graph");
+  const DeviceGuard current(stream.device);
+  if (!(last_stream_ == stream)) last_replay_.Wait(stream);  // never twice at once
+  for (const auto& words : words_) SetNext(*words);
+  ThrowIfError(table.graph_replay(table.context, stream.device.index, handle_, stream.handle));
+  last_replay_.Record(stream);
+  last_stream_ = stream;
 }
 
 DeviceGraph::~DeviceGraph() {
   Abandon();
-  // Its thread records still, and this one may not end that.
-  MICA_INTERNAL(!recording_, "a graph ends in another thread than the one that records it.");
-  Reset();
+  GiveUp(Take());  // where another thread records it, that one keeps it until its recording ends
 }
 
-void DeviceGraph::Begin(const StreamRef& stream, std::shared_ptr<MemoryPool> pool, Mode mode) {
+void DeviceGraph::Begin(const StreamRef& stream, std::shared_ptr<MemoryPool> pool) {
   const Device device = stream.device;
-  MICA_CHECK(!t_recording, "This thread records another graph already; end that recording first.");
+  ThisThread& thread = This();
+  if (thread.work && thread.work.use_count() == 1)  // its graph is gone
+    DropStatus(std::exchange(thread.work, nullptr)->Stop());
+  MICA_CHECK(!thread.work, "This thread records another graph already; end that recording first.");
   MICA_CHECK(!work_, "The graph holds a recording already; call reset() first.");
   MICA_CHECK_IMPLEMENTED(device.backend >= 2, "The device (", device.ToString(),
                          ") computes at once and records no graph.");
@@ -120,89 +264,46 @@ void DeviceGraph::Begin(const StreamRef& stream, std::shared_ptr<MemoryPool> poo
       ") records no graph: `capture_begin` lacks in its table; run the work each time, as without a graph.");
   MICA_CHECK(stream.handle != 0, "The default stream of the device (", device.ToString(),
              ") cannot be recorded; make another one current, as `with mica.cuda.graph(g):` does.");
-  auto work = std::make_unique<Work>();
-  work->stream = stream;
-  work->giver = &table;
-  work->pool = pool ? std::move(pool) : MemoryPool::Of(device, MemoryPool::NewId());
+  if (!pool) pool = MemoryPool::Of(device, MemoryPool::NewId());
+  const DeviceGuard current(device);
   CachingAllocator& allocator = AllocatorFor(device);
   allocator.BeginRecording();
-  const DeviceGuard current(device);
-  if (const MicaStatus s =
-          table.capture_begin(table.context, device.index, stream.handle, static_cast<int32_t>(mode))) {
+  if (const MicaStatus s = table.capture_begin(table.context, device.index, stream.handle)) {
     allocator.EndRecording();
     ThrowStatus(s);
   }
-  work_ = std::move(work);
-  recording_ = true;
-  t_recording = this;
-  g_recordings.fetch_add(1, std::memory_order_relaxed);
-}
-
-// Ends the recording in any case; where the device recorded nothing, without Work.
-MicaStatus DeviceGraph::Stop() {
-  const Device device = work_->stream.device;
-  const DeviceGuard current(device);
-  const MicaStatus s =
-      work_->giver->capture_end(work_->giver->context, device.index, work_->stream.handle, &work_->handle);
-  recording_ = false;
-  t_recording = nullptr;
-  g_recordings.fetch_sub(1, std::memory_order_relaxed);
-  AllocatorFor(device).EndRecording();
-  t_past.clear();
-  if (s) {
-    work_->handle = 0;
-    work_.reset();
-  }
-  return s;
+  thread.work = work_ = std::make_shared<RecordedWork>(stream, &table, std::move(pool));
 }
 
 void DeviceGraph::End() {
-  MICA_CHECK(recording_, "The graph is not being recorded, so that no recording can end.");
-  MICA_CHECK(t_recording == this, "A recording is ended by the thread that began it.");
-  ThrowIfError(Stop());
+  MICA_CHECK(work_ && work_->recording(), "The graph is not being recorded, so that no recording can end.");
+  MICA_CHECK(This().work == work_, "A recording is ended by the thread that began it.");
+  This().work = nullptr;
+  if (const MicaStatus s = work_->Stop()) {
+    work_ = nullptr;
+    ThrowStatus(s);
+  }
 }
 
 void DeviceGraph::Abandon() noexcept {
-  if (!recording_ || t_recording != this) return;
-  DropStatus(Stop());
-  work_.reset();
+  if (!work_ || !work_->recording() || This().work != work_) return;
+  This().work = nullptr;
+  DropStatus(work_->Stop());
+  work_ = nullptr;
 }
 
-void DeviceGraph::Replay(const StreamRef& stream) {
-  MICA_CHECK(recorded(),
+void DeviceGraph::Replay() {
+  MICA_CHECK(work_ && !work_->recording(),
              "The graph holds no recording to replay; record one with capture_begin() and "
              "capture_end(), or with `with mica.cuda.graph(g):`.");
-  MICA_CHECK(stream.device == device(), "The graph was recorded on the device (", device().ToString(),
-             ") and cannot run on (", stream.device.ToString(), ").");
-  const MicaDeviceTable& table = DeviceTableOf(stream.device);
-  MICA_CHECK(work_->giver == &table, "The plugin of the device (", device().ToString(),
-             ") was replaced since the graph was recorded; record it again.");
-  RefuseWhileRecording(stream.device, "The replay of another graph");
-  const DeviceGuard current(stream.device);
-  const StreamGuard chosen(stream);
-  for (const auto& words : work_->words) SetNext(*words);
-  ThrowIfError(table.graph_replay(table.context, stream.device.index, work_->handle, stream.handle));
-  work_->last_replay.Record(stream);
+  const std::shared_ptr<RecordedWork> work = work_;
+  work->Replay({work->device(), CurrentStream(work->device())});
 }
 
-void DeviceGraph::Reset() {
-  MICA_CHECK(!recording_, "The graph is being recorded; end the recording before reset().");
-  if (!work_) return;
-  if (RecordingOn(device()))
-    t_past.push_back(std::move(work_));
-  else
-    work_.reset();
-}
+std::shared_ptr<RecordedWork> DeviceGraph::Take() { return std::exchange(work_, nullptr); }
 
-RecordedWords& DeviceGraph::WordsOf(Generator& generator) {
-  for (const auto& words : work_->words)
-    if (words->generator == &generator) return *words;
-  auto words = std::make_unique<RecordedWords>();
-  words->place = EmptyTensor({2}, DType::kI64, device());
-  generator.Retain();
-  words->generator = &generator;
-  work_->words.push_back(std::move(words));
-  return *work_->words.back();
+void GiveUp(std::shared_ptr<RecordedWork> work) {
+  if (work && Recording()) This().past.push_back(std::move(work));
 }
 
 }  // namespace mica

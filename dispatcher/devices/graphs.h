@@ -12,6 +12,8 @@
 
 #include <cstdint>
 #include <memory>
+#include <string>
+#include <string_view>
 #include <vector>
 
 #include "dispatcher/devices/streams.h"
@@ -21,7 +23,8 @@
 
 namespace mica {
 
-// Memory that recordings share; each owner keeps it. Blocks go to everybody when the last has ended.
+// Memory that recordings share; each owner keeps it. When the last has ended, and the device has done what
+// it was given, blocks go to everybody.
 class MemoryPool {
  public:
   // A number that no pool has had, for pools that are made later.
@@ -31,75 +34,103 @@ class MemoryPool {
   ~MemoryPool();
   MemoryPool(const MemoryPool&) = delete;
   uint64_t id() const { return id_; }
+  uint64_t key() const { return key_; }  // the allocator's: another where a number is used again
 
  private:
-  MemoryPool(Device device, uint64_t id) : device_(device), id_(id) {}
+  MemoryPool(Device device, uint64_t id, uint64_t key) : device_(device), id_(id), key_(key) {}
   const Device device_;
-  const uint64_t id_;
+  const uint64_t id_, key_;
 };
 
 // Words of a generator that a recording's kernels draw.
 struct RecordedWords {
   Generator* generator;
   Tensor place;       // on the device: the seed, and the first word of a replay
-  int64_t count = 0;  // of all kernels
+  int64_t count = 0;  // up to the next kernel
+  int64_t most = 0;   // of all kernels
+};
+
+// What is or was recorded: shared by its graph and, while it is recorded, by the thread that does.
+class RecordedWork {
+ public:
+  RecordedWork(const StreamRef& stream, const MicaDeviceTable* giver, std::shared_ptr<MemoryPool> pool);
+  ~RecordedWork();
+  RecordedWork(const RecordedWork&) = delete;
+
+  Device device() const { return stream_.device; }
+  const MemoryPool& pool() const { return *pool_; }
+  uint64_t number() const { return number_; }  // which no other has
+  bool recording() const { return recording_; }
+  // While it is recorded, by the thread that does:
+  bool Has(const StreamRef& stream) const;
+  void Join(const StreamRef& stream);
+  void Keep(const Tensor& t) { kept_.push_back(t); }
+  RecordedWords* FindWords(const Generator& generator);
+  RecordedWords& WordsOf(Generator& generator);
+  // Ends the recording; what the device says where it recorded nothing.
+  MicaStatus Stop();
+
+  void Replay(const StreamRef& stream);
+
+ private:
+  const std::shared_ptr<MemoryPool> pool_;  // ends behind what follows
+  const StreamRef stream_;
+  const MicaDeviceTable* const giver_;
+  const uint64_t number_;
+  uint64_t handle_ = 0;
+  bool recording_ = true;
+  std::vector<StreamRef> streams_;
+  std::vector<Tensor> kept_;
+  std::vector<std::unique_ptr<RecordedWords>> words_;
+  Event last_replay_;
+  StreamRef last_stream_;
 };
 
 class DeviceGraph {
  public:
-  // Which calls of the process, beside the recorded ones, end a recording: the device's matter.
-  enum class Mode : int32_t { kGlobal = 0, kThreadLocal = 1, kRelaxed = 2 };
-
   DeviceGraph() = default;
   DeviceGraph(const DeviceGraph&) = delete;
   ~DeviceGraph();
 
   // `pool`: NULL for one of its own. Throws a kRuntime Error for the device's default stream, where this
   // thread records already or the graph holds a recording; kNotImplemented for a device that records nothing.
-  void Begin(const StreamRef& stream, std::shared_ptr<MemoryPool> pool, Mode mode);
+  void Begin(const StreamRef& stream, std::shared_ptr<MemoryPool> pool);
   // By the thread that began. Where the device says that it could not record, the graph is empty again.
   void End();
   // Ends a recording that nobody wants; nothing where there is none of this thread's.
   void Abandon() noexcept;
-  void Replay(const StreamRef& stream);
-  // Gives up what was recorded, once its last replay is done, and its pool.
-  void Reset();
-
-  bool recording() const { return recording_; }
-  bool recorded() const { return work_ && !recording_; }
-  // Of what is or was recorded; only then.
-  Device device() const { return work_->stream.device; }
-  uint64_t pool_id() const { return work_->pool->id(); }
-
-  // For what the host queues while it records.
-  void Keep(const Tensor& t) { work_->kept.push_back(t); }
-  RecordedWords& WordsOf(Generator& generator);
-
-  // What is recorded: graphs.cc's own.
-  struct Work {
-    ~Work();
-    StreamRef stream;
-    const MicaDeviceTable* giver = nullptr;
-    std::shared_ptr<MemoryPool> pool;
-    uint64_t handle = 0;
-    std::vector<Tensor> kept;
-    std::vector<std::unique_ptr<RecordedWords>> words;
-    Event last_replay;
-  };
+  // In the order of the current stream of the device that was recorded.
+  void Replay();
+  // Empties the graph; what was recorded is for GiveUp.
+  std::shared_ptr<RecordedWork> Take();
+  // NULL where the graph is empty.
+  const RecordedWork* work() const { return work_.get(); }
 
  private:
-  MicaStatus Stop();
-  std::unique_ptr<Work> work_;
-  bool recording_ = false;
+  std::shared_ptr<RecordedWork> work_;
 };
+// Ends what was recorded once its last replay is done, or once this thread records nothing else.
+void GiveUp(std::shared_ptr<RecordedWork> work);
 
 // Whether this thread records, on whatever device.
 bool Recording();
-// The graph that this thread records on the device; NULL if there is none.
-DeviceGraph* RecordingOn(Device device);
-// The pool of this thread's blocks there; 0 if it records nothing.
-uint64_t CurrentPool(Device device);
+// What this thread records, if the stream is part of it; NULL if not.
+RecordedWork* RecordingOf(const StreamRef& stream);
+// The same of the current stream of a device.
+RecordedWork* RecordingOn(Device device);
+// Whether the stream is part of what any thread records, and whether there is such a one on the device.
+bool IsRecorded(const StreamRef& stream);
+bool AnyRecordingOn(Device device);
+// The stream waits for an event of a recording, by its number: it becomes part of it.
+void JoinRecording(uint64_t number, const StreamRef& stream);
 // Throws a kRuntime Error where this thread records on the device. `what` begins the sentence.
 void RefuseWhileRecording(Device device, const char* what);
+
+// The state of a generator behind what this thread records of it, and setting it to one that it has had.
+std::string RecordedState(Generator& generator);
+void SetRecordedState(Generator& generator, std::string_view state);
+// Throws a kRuntime Error where this thread records on the generator's device (NULL: any): each replay draws
+// other numbers, whatever the seed was.
+void RefuseSeeding(const Generator* generator);
 
 }  // namespace mica

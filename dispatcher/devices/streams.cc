@@ -175,16 +175,11 @@ bool QueryStream(const StreamRef& stream) {
   return now.Query();
 }
 
-void SynchronizeDevice(Device device) {
-  if (device.backend < 2) return;
-  RefuseWhileRecording(device, "Waiting for all work");
-  const MicaDeviceTable& table = DeviceTableOf(device);
-  if (table.device_sync) {
-    ThrowIfError(table.device_sync(table.context, device.index));
-    RaiseLate(device.backend);
-    ReleaseDoneCopies();
-    return;
-  }
+namespace {
+// Calls f with what the device says to each wait that is needed.
+template <typename F>
+void WaitForAll(Device device, const MicaDeviceTable& table, F&& f) {
+  if (table.device_sync && !AnyRecordingOn(device)) return f(table.device_sync(table.context, device.index));
   std::vector<StreamRef> streams{{device, 0}};
   {
     Streams& all = AllStreams();
@@ -192,7 +187,22 @@ void SynchronizeDevice(Device device) {
     for (const Made& m : all.made)
       if (m.ref.device == device && m.giver == &table) streams.push_back(m.ref);
   }
-  for (const StreamRef& s : streams) SynchronizeStream(s);
+  for (const StreamRef& s : streams)
+    if (!IsRecorded(s)) f(table.stream_sync(table.context, device.index, s.handle));
+}
+}  // namespace
+
+void SynchronizeDevice(Device device) {
+  if (device.backend < 2) return;
+  RefuseWhileRecording(device, "Waiting for all work");
+  WaitForAll(device, DeviceTableOf(device), [](MicaStatus s) { ThrowIfError(s); });
+  RaiseLate(device.backend);
+  ReleaseDoneCopies();
+}
+
+void FinishDevice(Device device) noexcept {
+  if (const MicaDeviceTable* table = LiveDeviceTable(device.backend))
+    WaitForAll(device, *table, [&](MicaStatus s) { KeepLate(device.backend, s); });
 }
 
 void RecordStream(const Tensor& t, uint64_t stream) {
@@ -208,6 +218,7 @@ void Event::Destroy() {
 }
 
 void Event::Record(const StreamRef& stream) {
+  const RecordedWork* const recording = RecordingOf(stream);
   MICA_CHECK(!recorded_ || device_ == stream.device, "The event belongs to the device (", device_.ToString(),
              "), and the stream to (", stream.device.ToString(), "); make an event for each device.");
   if (stream.device.backend >= 2) {
@@ -219,6 +230,7 @@ void Event::Record(const StreamRef& stream) {
     }
     recorded_ = true;
     device_ = stream.device;
+    recording_ = recording ? recording->number() : 0;
     ThrowIfError(table.event_record(table.context, device_.index, handle_, stream.handle));
   }
   recorded_ = true;
@@ -230,6 +242,7 @@ void Event::Wait(const StreamRef& stream) {
   if (stream.device.backend != device_.backend || giver_ != &DeviceTableOf(stream.device))
     return Synchronize();
   ThrowIfError(giver_->event_wait(giver_->context, stream.device.index, handle_, stream.handle));
+  JoinRecording(recording_, stream);
 }
 
 void Event::Synchronize() {

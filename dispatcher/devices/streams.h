@@ -68,8 +68,10 @@ class StreamGuard {
 void SynchronizeStream(const StreamRef& stream);
 // Whether all work of the stream is done.
 bool QueryStream(const StreamRef& stream);
-// All streams of the device that the host knows.
+// All streams of the device that the host knows, but those that are recorded.
 void SynchronizeDevice(Device device);
+// The same; keeps what the device says for who next waits for it.
+void FinishDevice(Device device) noexcept;
 
 // Another stream than the one that was current when the tensor was made uses its
 // memory: it is not given out again before that use is done.
@@ -98,6 +100,7 @@ class Event {
   const MicaDeviceTable* giver_ =
       nullptr;  // that made it, and alone knows it, also when another build took its place
   uint64_t handle_ = 0;
+  uint64_t recording_ = 0;  // the number of what its stream's work was recorded into
   bool recorded_ = false;
 };
 

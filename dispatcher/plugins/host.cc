@@ -1,6 +1,7 @@
 #include "dispatcher/plugins/host.h"
 
 #include <sched.h>
+#include <algorithm>
 
 #include <atomic>
 #include <cstdio>
@@ -171,13 +172,14 @@ MicaStatus RandomWords(MicaGenerator* g, MicaDevice device, int64_t count, MicaR
   return CatchAll([&] {
     PhiloxGenerator& philox = PhiloxOf(GeneratorOrDefault(g, device));
     out->recorded = nullptr;
-    if (DeviceGraph* graph = RecordingOn(Device::FromAbi(device))) {
+    if (RecordedWork* recording = RecordingOn(Device::FromAbi(device))) {
       MICA_CHECK_VALUE(count >= 0, "The number of words (", count, ") to set aside is negative.");
-      RecordedWords& words = graph->WordsOf(philox);
+      RecordedWords& words = recording->WordsOf(philox);
       out->seed = 0;
       out->offset = static_cast<uint64_t>(words.count);
       out->recorded = static_cast<const uint64_t*>(words.place.data());
       words.count += count;
+      words.most = std::max(words.most, words.count);
       return;
     }
     std::lock_guard lock(philox.mutex());

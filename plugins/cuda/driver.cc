@@ -193,11 +193,13 @@ void CudaDriver::StreamDestroy(int device, uint64_t stream) {
 
 void CudaDriver::StreamSync(int device, uint64_t stream) {
   Use(device);
+  const OutsideOfRecordings outside;
   Check(Api().cuStreamSynchronize(Stream(stream)), "cuStreamSynchronize", device);
 }
 
 bool CudaDriver::StreamDone(int device, uint64_t stream) {
   Use(device);
+  const OutsideOfRecordings outside;
   const CUresult result = Api().cuStreamQuery(Stream(stream));
   if (result == CUDA_ERROR_NOT_READY) return false;
   Check(result, "cuStreamQuery", device);
@@ -259,11 +261,11 @@ double CudaDriver::EventElapsed(int device, uint64_t start, uint64_t end) {
 
 // --- recorded work
 
-void CudaDriver::CaptureBegin(int device, uint64_t stream, int32_t mode) {
+// What other threads do is no matter of the recording's; what Mica does in this one it does outside of it.
+void CudaDriver::CaptureBegin(int device, uint64_t stream) {
   Use(device);
   CountRecordings(1);
-  const CUresult result =
-      Api().cuStreamBeginCapture_v2(Stream(stream), static_cast<CUstreamCaptureMode>(mode));
+  const CUresult result = Api().cuStreamBeginCapture_v2(Stream(stream), CU_STREAM_CAPTURE_MODE_THREAD_LOCAL);
   if (result != CUDA_SUCCESS) CountRecordings(-1);
   Check(result, "cuStreamBeginCapture_v2", device);
 }
@@ -277,6 +279,7 @@ uint64_t CudaDriver::CaptureEnd(int device, uint64_t stream) {
     Throw(ended, "cuStreamEndCapture", device,
           "What was recorded is lost: a call that cannot be recorded was made, or another stream that the "
           "recording went to was not waited for at its end.");
+  const OutsideOfRecordings outside;
   CUgraphExec exec = nullptr;
   const CUresult made = Api().cuGraphInstantiateWithFlags(&exec, graph, 0);
   Api().cuGraphDestroy(graph);  // the other holds what it needs
@@ -299,6 +302,7 @@ void CudaDriver::GraphReplay(int device, uint64_t graph, uint64_t stream) {
 
 void CudaDriver::GraphDestroy(int device, uint64_t graph) {
   if (!UseUnlessShutDown(device)) return;
+  const OutsideOfRecordings outside;
   CheckDestroyed(Api().cuGraphExecDestroy(reinterpret_cast<CUgraphExec>(graph)), "cuGraphExecDestroy",
                  device);
 }

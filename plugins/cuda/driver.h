@@ -49,7 +49,7 @@ class CudaDriver final : public gpu::Driver {
   bool EventDone(int device, uint64_t event) override;
   double EventElapsed(int device, uint64_t start, uint64_t end) override;
 
-  void CaptureBegin(int device, uint64_t stream, int32_t mode) override;
+  void CaptureBegin(int device, uint64_t stream) override;
   uint64_t CaptureEnd(int device, uint64_t stream) override;
   bool Capturing(int device, uint64_t stream) override;
   void GraphReplay(int device, uint64_t graph, uint64_t stream) override;

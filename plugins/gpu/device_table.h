@@ -43,9 +43,7 @@ class Table {
   double EventElapsed(int32_t device, uint64_t start, uint64_t end) {
     return driver_.EventElapsed(device, start, end);
   }
-  void CaptureBegin(int32_t device, uint64_t stream, int32_t mode) {
-    driver_.CaptureBegin(device, stream, mode);
-  }
+  void CaptureBegin(int32_t device, uint64_t stream) { driver_.CaptureBegin(device, stream); }
   uint64_t CaptureEnd(int32_t device, uint64_t stream) { return driver_.CaptureEnd(device, stream); }
   void GraphReplay(int32_t device, uint64_t graph, uint64_t stream) {
     driver_.GraphReplay(device, graph, stream);

@@ -169,6 +169,7 @@ bool SimtDriver::StreamDone(int device, uint64_t stream) {
 
 void SimtDriver::DeviceSync(int device) {
   Device& d = FindDevice(device);
+  CheckNoneRecords(d);
   WaitForStreams(d);
   ThrowKept(d);
   const std::string wrong = d.memory.CheckRedZones();
@@ -251,7 +252,7 @@ double SimtDriver::EventElapsed(int, uint64_t start, uint64_t end) {
 
 // --- recorded work
 
-void SimtDriver::CaptureBegin(int device, uint64_t stream, int32_t) {
+void SimtDriver::CaptureBegin(int device, uint64_t stream) {
   const auto queue = FindStream(device, stream);
   if (stream == 0) Fail("The default stream of a simulated GPU cannot be recorded.");
   if (queue->recording()) Fail("The stream is recorded already.");

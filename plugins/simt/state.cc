@@ -103,13 +103,21 @@ void RefuseRecorded(Stream& stream, const std::string& what) {
     Fail(what + " while the work of its stream is recorded, which has not run: no recording can hold that.");
 }
 
-void WaitForStreams(Device& device) {
+namespace {
+std::vector<std::shared_ptr<Stream>> StreamsOf(Device& device) {
   std::vector<std::shared_ptr<Stream>> streams;
-  {
-    std::lock_guard<std::mutex> lock(GetState().mutex);
-    for (auto& [handle, stream] : device.streams) streams.push_back(stream);
-  }
-  for (auto& stream : streams) stream->WaitAll();
+  std::lock_guard<std::mutex> lock(GetState().mutex);
+  for (auto& [handle, stream] : device.streams) streams.push_back(stream);
+  return streams;
+}
+}  // namespace
+
+void CheckNoneRecords(Device& device) {
+  for (auto& stream : StreamsOf(device)) RefuseRecorded(*stream, "The device is waited for");
+}
+
+void WaitForStreams(Device& device) {
+  for (auto& stream : StreamsOf(device)) stream->WaitAll();
 }
 
 void KeepError(Device& device, std::exception_ptr error) {

@@ -82,6 +82,9 @@ std::shared_ptr<Record> RecordOf(uint64_t event);
 // Throws where what is queued on the stream is recorded; `what` begins the sentence.
 void RefuseRecorded(Stream& stream, const std::string& what);
 
+// Throws where a stream of the device is recorded.
+void CheckNoneRecords(Device& device);
+
 // A new stream of the device, under no handle yet.
 std::shared_ptr<Stream> MakeStream(Device& device);
 void WaitForStreams(Device& device);

@@ -178,6 +178,36 @@ def test_graphs_end_while_another_is_recorded(gpu):
     assert y[0].item() == 5
 
 
+def test_memory_that_another_stream_reads_when_its_graph_ends(gpu):
+    side, x = gpu.Stream(), mica.ones(1 << 16, device=DEVICE)
+    side.wait_stream(gpu.current_stream())
+    graph, (y, z) = recorded(gpu, lambda: (x * 2, x * 3), stream=side)
+    graph.replay()
+    total, other = y.sum(), z.sum()
+    del y
+    graph.reset()
+    with gpu.stream(side):
+        filled = mica.zeros(1 << 16, device=DEVICE)
+    assert total.item() == 2 << 16
+    del z  # outlived its graph
+    with gpu.stream(side):
+        more = mica.zeros(1 << 16, device=DEVICE)
+    assert other.item() == 3 << 16
+    side.synchronize()
+    assert filled.sum().item() == more.sum().item() == 0
+
+
+def test_replays_on_two_streams_come_one_after_the_other(gpu):
+    x = mica.zeros(1000, device=DEVICE)
+    graph, _ = recorded(gpu, lambda: x.add_(1))
+    streams = [gpu.Stream(), gpu.Stream()]
+    for n in range(10):
+        with gpu.stream(streams[n % 2]):
+            graph.replay()
+    gpu.synchronize()
+    assert x.tolist() == [10.0] * 1000
+
+
 # ---- random numbers
 
 
@@ -214,6 +244,57 @@ def test_a_replay_draws_what_the_operator_draws(gpu):
     replayed = u.tolist()
     mica.manual_seed(3)
     assert replayed == mica.rand(1001, device=DEVICE).tolist()
+
+
+def test_a_checkpoint_draws_again_what_it_drew(gpu):
+    from mica.utils.checkpoint import checkpoint
+
+    x = mica.ones(500, device=DEVICE, requires_grad=True)
+
+    def work():
+        x.grad = None
+        mica.rand(3, device=DEVICE)
+        y = checkpoint(lambda x: nn.functional.dropout(x * 1.0, 0.5) * x, x, use_reentrant=False)
+        y.sum().backward()
+        after = mica.rand(3, device=DEVICE)
+        return y.detach(), x.grad, after
+
+    mica.manual_seed(2)
+    eager = [t.tolist() for t in work()]
+    graph, results = recorded(gpu, work)
+    mica.manual_seed(2)
+    graph.replay()
+    assert [t.tolist() for t in results] == eager
+    assert mica.equal(results[1].cpu() / 2, results[0].cpu())
+
+
+def test_a_generator_is_not_seeded_while_it_is_recorded(gpu):
+    with pytest.raises(RuntimeError, match="cannot be seeded"), gpu.graph(new(gpu)):
+        mica.manual_seed(1)
+    other = mica.Generator(DEVICE).manual_seed(99).get_state()
+    graph = new(gpu)
+    with gpu.graph(graph):
+        u = mica.rand(4, device=DEVICE)
+        with pytest.raises(RuntimeError, match="no other state than one that it had"):
+            mica._C._default_generator(mica.device(DEVICE)).set_state(other)
+    graph.replay()
+    assert len(set(u.tolist())) > 1
+
+
+def test_a_stream_beside_the_recording_runs(gpu):
+    side, x = gpu.Stream(), mica.ones(8, device=DEVICE)
+    gpu.synchronize()
+    graph = new(gpu)
+    with gpu.graph(graph):
+        y = x + 1
+        with gpu.stream(side):
+            assert not gpu.is_current_stream_capturing()
+            u = mica.rand(8, device=DEVICE)
+        assert gpu.is_current_stream_capturing()
+    side.synchronize()
+    assert len(set(u.tolist())) > 1
+    graph.replay()
+    assert y.tolist() == [2.0] * 8
 
 
 # ---- gradients and training
@@ -453,9 +534,87 @@ def test_another_thread_computes_meanwhile(gpu):
     assert results == [64.0 * (n + 1) for n in range(5)]
 
 
+def test_another_thread_waits_for_the_device_meanwhile(gpu):
+    x, said = mica.ones(64, device=DEVICE), []
+
+    def elsewhere():
+        try:
+            y = mica.full((64,), 2.0, device=DEVICE) * 2
+            gpu.synchronize()
+            mica.empty_cache(DEVICE)
+            said.append(y.sum().item())
+        except Exception as error:  # noqa: BLE001 - compared below
+            said.append(str(error))
+
+    graph = new(gpu)
+    with gpu.graph(graph):
+        y = x * 2
+        thread = threading.Thread(target=elsewhere)
+        thread.start()
+        thread.join()
+        z = y + 1
+    graph.replay()
+    assert said == [256.0]
+    assert z.tolist() == [3.0] * 64
+
+
+def test_a_thread_that_ends_while_it_records(gpu):
+    graphs = [new(gpu), new(gpu)]
+
+    def work():
+        gpu.set_stream(gpu.Stream())
+        graphs[0].capture_begin()
+
+    thread = threading.Thread(target=work)
+    thread.start()
+    thread.join()
+    del graphs[0]
+    gc.collect()
+    x = mica.ones(4, device=DEVICE)
+    with gpu.graph(graphs[0]):
+        y = x + 1
+    graphs[0].replay()
+    assert y.tolist() == [2.0] * 4
+
+
+def test_a_graph_of_another_device(gpu):
+    if gpu.device_count() < 2:
+        pytest.skip("there is one device")
+    x = mica.ones(3, device=f"{DEVICE}:0")
+    graph, y = recorded(gpu, lambda: x + 1)
+    with gpu.device(1):
+        graph.replay()
+    assert y.tolist() == [2.0] * 3
+
+
 def test_a_device_without_graphs():
     with pytest.raises(NotImplementedError, match="computes at once"):
-        mica._C._graph_begin(mica._C._new_graph(), mica.device("cpu"), 0, 0, 0)
+        mica._C._graph_begin(mica._C._new_graph(), mica.device("cpu"), 0, 0)
+
+
+def test_a_child_drops_what_its_parent_records(simt_plugin):
+    program = """
+import gc, os, sys
+import mica
+from mica.accelerator import _functions_of
+gpu = _functions_of(sys.argv[1])
+g = gpu.CUDAGraph() if sys.argv[1] == "cuda" else gpu.Graph()
+x = mica.ones(3, device=sys.argv[1])
+gpu.synchronize()
+gpu.set_stream(gpu.Stream())
+g.capture_begin()
+y = x + 1
+if (child := os.fork()) == 0:
+    del g
+    gc.collect()
+    os._exit(0)
+print(os.waitpid(child, 0)[1])
+g.capture_end()
+g.replay()
+print(y.tolist())
+"""
+    plugins = {"MICA_PLUGINS": simt_plugin} if IS_SIMULATED else {}
+    assert printed(program, DEVICE, **plugins) == "0\n[2.0, 2.0, 2.0]\n"
 
 
 def test_the_end_of_a_process_with_a_graph(simt_plugin):

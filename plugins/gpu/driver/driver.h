@@ -83,7 +83,7 @@ class Driver {
   virtual double EventElapsed(int device, uint64_t start, uint64_t end) = 0;  // milliseconds
 
   // --- recorded work, as MicaDeviceTable's functions of these names
-  virtual void CaptureBegin(int device, uint64_t stream, int32_t mode) = 0;
+  virtual void CaptureBegin(int device, uint64_t stream) = 0;
   virtual uint64_t CaptureEnd(int device, uint64_t stream) = 0;
   // Whether what is queued on the stream is recorded, so that it cannot be waited for.
   virtual bool Capturing(int device, uint64_t stream) = 0;

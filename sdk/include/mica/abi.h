@@ -190,10 +190,10 @@ typedef struct MicaDeviceTable {
   /* Recorded work: all four or none. From capture_begin on, what is queued on the stream, and on streams that
    * wait for an event recorded in it, is kept and not run, until capture_end, in the same thread, makes a
    * graph of it or says why there is none; either way the stream then runs again. The graph runs in the order
-   * of the stream of graph_replay, as often as it is asked to. `mode` says whose calls, which the device
-   * cannot keep, make the recording fail: 0 any thread's, 1 this thread's, 2 none but those on its streams;
-   * the host's own calls of this table never do. No graph runs when it is destroyed. */
-  MicaStatus (*capture_begin)(void* context, int32_t device, uint64_t stream, int32_t mode);
+   * of the stream of graph_replay, as often as it is asked to, and never twice at once. Other threads go on
+   * calling the device meanwhile, which does not make the recording fail. No graph runs when it is destroyed.
+   */
+  MicaStatus (*capture_begin)(void* context, int32_t device, uint64_t stream);
   MicaStatus (*capture_end)(void* context, int32_t device, uint64_t stream, uint64_t* graph);
   MicaStatus (*graph_replay)(void* context, int32_t device, uint64_t graph, uint64_t stream);
   MicaStatus (*graph_destroy)(void* context, int32_t device, uint64_t graph);
@@ -366,6 +366,8 @@ MICA_LAYOUT_ASSERT(offsetof(MicaCall, stream) == 56);
 MICA_LAYOUT_ASSERT(sizeof(MicaDeviceProperties) >= MICA_DEVICE_PROPERTIES_SIZE_1_0);
 MICA_LAYOUT_ASSERT(offsetof(MicaHost, status_create) == 24);
 MICA_LAYOUT_ASSERT(offsetof(MicaHost, extension) == 24 + 24 * 8);
+MICA_LAYOUT_ASSERT(offsetof(MicaHost, random_words) == 24 + 25 * 8);
+MICA_LAYOUT_ASSERT(sizeof(MicaRandomWords) == 24);
 MICA_LAYOUT_ASSERT(offsetof(MicaRegistrar, context) == 16);
 MICA_LAYOUT_ASSERT(offsetof(MicaRegistrar, define_operator) == 24 + 3 * 8);
 MICA_LAYOUT_ASSERT(offsetof(MicaRegistrar, register_extension) == 24 + 4 * 8);

@@ -33,8 +33,8 @@
 //                   int64_t size, uint64_t stream);
 //     void* PinnedAllocate(int64_t size);               // host memory; both or neither
 //     void PinnedFree(void* data, int64_t size);
-//     // recorded work: all four or none; modes as capture_begin's
-//     void CaptureBegin(int32_t device, uint64_t stream, int32_t mode);
+//     // recorded work: all four or none
+//     void CaptureBegin(int32_t device, uint64_t stream);
 //     uint64_t CaptureEnd(int32_t device, uint64_t stream);  // the graph
 //     void GraphReplay(int32_t device, uint64_t graph, uint64_t stream);
 //     void GraphDestroy(int32_t device, uint64_t graph);

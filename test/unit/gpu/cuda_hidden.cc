@@ -125,8 +125,8 @@ TEST_CASE("a stream's work is recorded and runs again", "[.][fakes]") {
   launch.count = 1;
   Cuda().Run(1, launch);
   REQUIRE(!Cuda().Capturing(1, stream));
-  MICA_REQUIRE_ERROR(Cuda().CaptureBegin(1, stream, 9), "cuStreamBeginCapture_v2");
-  Cuda().CaptureBegin(1, stream, 0);
+  MICA_REQUIRE_ERROR(Cuda().CaptureBegin(1, 0), "cuStreamBeginCapture");
+  Cuda().CaptureBegin(1, stream);
   REQUIRE((Cuda().Capturing(1, stream) && !Cuda().Capturing(1, 0)));
   value = 8;
   launch.stream = stream;

@@ -207,9 +207,11 @@ TEST_CASE("blocks of a pool are given to nobody else, and stay while work is rec
   class PooledMemory : public CountingMemory {
    public:
     using CountingMemory::CountingMemory;
-    uint64_t CurrentPool(int) override { return pool; }
+    uint64_t PoolOf(int, uint64_t) override { return pool; }
+    void SynchronizeDevice(int) override { ++waits; }
     uint64_t RecordEvent(int, uint64_t) override { return ++events; }
     uint64_t pool = 0, events = 0;
+    int waits = 0;
   } raw(int64_t{1} << 30);
   CachingAllocator a(Device{static_cast<int16_t>(RegisterBackendName("pooled")), 0}, &raw);
   constexpr int64_t kSize = 100000;
@@ -230,13 +232,18 @@ TEST_CASE("blocks of a pool are given to nobody else, and stay while work is rec
   CHECK(other != first);
   a.EmptyCache();
   CHECK(raw.frees == 0);  // replays write the pool's blocks
-  a.EndStream(0);
+  raw.pool = 3;
+  void* outlived = a.Allocate(3 * kSize);
+  raw.pool = 0;
   a.EndPool(3);
+  CHECK(raw.frees == 0);
+  a.Free(outlived, 0);  // any stream may read it still
+  CHECK((raw.waits == 1 && raw.frees == 1));
   CHECK(a.Allocate(kSize) == first);
   a.Free(first, 0);
   a.Free(other, 0);
   a.EmptyCache();
-  CHECK(raw.frees == 3);
+  CHECK(raw.frees == 4);
   CHECK(a.stats().bytes_reserved == 0);
 }
 

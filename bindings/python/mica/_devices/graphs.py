@@ -12,7 +12,7 @@ from typing import Any
 import mica
 from mica import _C
 
-MODES = ("global", "thread_local", "relaxed")  # as numbers of the device table's `mode`
+MODES = ("global", "thread_local", "relaxed")
 CLASSES = {"cuda": "CUDAGraph", "xpu": "XPUGraph"}
 
 
@@ -32,7 +32,7 @@ class Recorded:
             )
         stream = self._stream()
         number = 0 if pool is None else _pool_number(pool)
-        _C._graph_begin(self._graph, stream.device, stream.handle, number, MODES.index(mode))
+        _C._graph_begin(self._graph, stream.device, stream.handle, number)
 
     def _abandon(self) -> None:
         _C._graph_abandon(self._graph)
@@ -47,13 +47,12 @@ class Recorded:
         _C._graph_end(self._graph)
 
     def replay(self) -> None:
-        """Runs the recorded work in the current stream, and does not wait for it.
+        """Runs the recorded work in the current stream of its device, and does not wait for it.
 
         Raises:
             RuntimeError: The graph holds no recording.
         """
-        stream = self._stream()
-        _C._graph_replay(self._graph, stream.device, stream.handle)
+        _C._graph_replay(self._graph)
 
     def reset(self) -> None:
         """Gives up what was recorded, and the memory that only it uses."""
@@ -152,8 +151,8 @@ def functions(backend: str, needed: Callable[[str], None], queues: dict[str, Any
             Args:
                 pool (tuple of 2 int, optional): Memory to share: `graph_pool_handle()` or another graph's
                     `pool()`. Default: None, memory of its own.
-                capture_error_mode (str): Whose other calls end the recording: "global", any thread's;
-                    "thread_local", this thread's; "relaxed", nobody's. Mica's own calls never do. Default: "global".
+                capture_error_mode (str): "global", "thread_local" or "relaxed", which mean the same here: what other
+                    threads do never ends the recording. Default: "global".
                 check_input_liveness (bool): Must be False. Default: False.
 
             Raises:

@@ -1,4 +1,5 @@
 // mica.Generator and the functions about random state.
+#include "dispatcher/devices/graphs.h"
 #include "tensor/generator.h"
 
 #include "bindings/python/src/creation/creation.h"
@@ -70,22 +71,26 @@ std::string TensorBytes(PyObject* o) {
 
 PyObject* ManualSeed(PyObject* self, PyObject* seed) {
   return Guarded([&] {
+    RefuseSeeding(AsGenerator(self));
     AsGenerator(self)->ManualSeed(ToSeed(seed));
     return Py_NewRef(self);
   });
 }
 PyObject* Seed(PyObject* self, PyObject*) {
-  return Guarded([&] { return PyLong_FromUnsignedLongLong(AsGenerator(self)->Seed()); });
+  return Guarded([&] {
+    RefuseSeeding(AsGenerator(self));
+    return PyLong_FromUnsignedLongLong(AsGenerator(self)->Seed());
+  });
 }
 PyObject* InitialSeed(PyObject* self, PyObject*) {
   return Guarded([&] { return PyLong_FromUnsignedLongLong(AsGenerator(self)->InitialSeed()); });
 }
 PyObject* GetState(PyObject* self, PyObject*) {
-  return Guarded([&] { return BytesTensor(AsGenerator(self)->GetState()); });
+  return Guarded([&] { return BytesTensor(RecordedState(*AsGenerator(self))); });
 }
 PyObject* SetState(PyObject* self, PyObject* state) {
   return Guarded([&] {
-    AsGenerator(self)->SetState(TensorBytes(state));
+    SetRecordedState(*AsGenerator(self), TensorBytes(state));
     return Py_NewRef(self);
   });
 }
@@ -108,6 +113,7 @@ PyObject* GetAlgorithm(PyObject* self, void*) { return NewStr(AsGenerator(self)-
 
 PyObject* SeedAll(PyObject*, PyObject* seed) {
   return Guarded([&] {
+    RefuseSeeding(nullptr);
     ManualSeedAll(ToSeed(seed));
     return FromGenerator(&DefaultGenerator(Device{}));
   });

@@ -24,16 +24,14 @@ PyObject* NewGraph(PyObject*, PyObject*) {
   });
 }
 
-// _graph_begin(graph, device, stream, pool or 0, mode)
+// _graph_begin(graph, device, stream, pool or 0)
 PyObject* GraphBegin(PyObject*, PyObject* args) {
   return Guarded([&] {
     PyObject *graph, *device;
     unsigned long long stream, pool;
-    int mode;
-    if (!PyArg_ParseTuple(args, "OOKKi", &graph, &device, &stream, &pool, &mode)) throw PythonErrorIsSet();
+    if (!PyArg_ParseTuple(args, "OOKK", &graph, &device, &stream, &pool)) throw PythonErrorIsSet();
     const StreamRef ref{ToDevice(device), stream};
-    GraphOf(graph).Begin(ref, pool ? MemoryPool::Of(ref.device, pool) : nullptr,
-                         static_cast<DeviceGraph::Mode>(mode));
+    GraphOf(graph).Begin(ref, pool ? MemoryPool::Of(ref.device, pool) : nullptr);
     return NewNone();
   });
 }
@@ -49,21 +47,22 @@ PyObject* GraphAbandon(PyObject*, PyObject* graph) {
     return NewNone();
   });
 }
-PyObject* GraphReplay(PyObject*, PyObject* args) {
+PyObject* GraphReplay(PyObject*, PyObject* graph) {
   return Guarded([&] {
-    PyObject *graph, *device;
-    unsigned long long stream;
-    if (!PyArg_ParseTuple(args, "OOK", &graph, &device, &stream)) throw PythonErrorIsSet();
-    GraphOf(graph).Replay({ToDevice(device), stream});
+    GraphOf(graph).Replay();
     return NewNone();
   });
 }
 PyObject* GraphReset(PyObject*, PyObject* capsule) {
   return Guarded([&] {
     DeviceGraph& graph = GraphOf(capsule);
+    MICA_CHECK(!graph.work() || !graph.work()->recording(),
+               "The graph is being recorded; end the recording before reset().");
+    std::shared_ptr<RecordedWork> work = graph.Take();
     {
-      GilRelease released;
-      graph.Reset();
+      GilRelease released;  // it waits for its last replay
+      GiveUp(std::move(work));
+      work = nullptr;
     }
     return NewNone();
   });
@@ -71,10 +70,10 @@ PyObject* GraphReset(PyObject*, PyObject* capsule) {
 // (device, pool) of what is or was recorded, or None
 PyObject* GraphPlace(PyObject*, PyObject* capsule) {
   return Guarded([&]() -> PyObject* {
-    const DeviceGraph& graph = GraphOf(capsule);
-    if (!graph.recorded() && !graph.recording()) return NewNone();
-    const Ref device = Own(FromDevice(graph.device()));
-    return Py_BuildValue("OK", device.get(), static_cast<unsigned long long>(graph.pool_id()));
+    const RecordedWork* const work = GraphOf(capsule).work();
+    if (!work) return NewNone();
+    const Ref device = Own(FromDevice(work->device()));
+    return Py_BuildValue("OK", device.get(), static_cast<unsigned long long>(work->pool().id()));
   });
 }
 PyObject* NewPoolId(PyObject*, PyObject*) {
@@ -84,16 +83,12 @@ PyObject* IsRecording(PyObject*, PyObject* device) {
   return Guarded([&] { return NewBool(RecordingOn(ToDevice(device)) != nullptr); });
 }
 
-PyMethodDef kFunctions[] = {{"_new_graph", NewGraph, METH_NOARGS, nullptr},
-                            {"_graph_begin", GraphBegin, METH_VARARGS, nullptr},
-                            {"_graph_end", GraphEnd, METH_O, nullptr},
-                            {"_graph_abandon", GraphAbandon, METH_O, nullptr},
-                            {"_graph_replay", GraphReplay, METH_VARARGS, nullptr},
-                            {"_graph_reset", GraphReset, METH_O, nullptr},
-                            {"_graph_place", GraphPlace, METH_O, nullptr},
-                            {"_new_pool_id", NewPoolId, METH_NOARGS, nullptr},
-                            {"_is_recording", IsRecording, METH_O, nullptr},
-                            {nullptr, nullptr, 0, nullptr}};
+PyMethodDef kFunctions[] = {
+    {"_new_graph", NewGraph, METH_NOARGS, nullptr},  {"_graph_begin", GraphBegin, METH_VARARGS, nullptr},
+    {"_graph_end", GraphEnd, METH_O, nullptr},       {"_graph_abandon", GraphAbandon, METH_O, nullptr},
+    {"_graph_replay", GraphReplay, METH_O, nullptr}, {"_graph_reset", GraphReset, METH_O, nullptr},
+    {"_graph_place", GraphPlace, METH_O, nullptr},   {"_new_pool_id", NewPoolId, METH_NOARGS, nullptr},
+    {"_is_recording", IsRecording, METH_O, nullptr}, {nullptr, nullptr, 0, nullptr}};
 
 }  // namespace
 
