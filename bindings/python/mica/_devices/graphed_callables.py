@@ -216,8 +216,15 @@ def _face(record: _Recorded) -> Any:
         return replay
     module, forward = record.function, record.function.forward
 
-    def graphed_forward(*arguments: Any) -> Any:
-        return replay(*arguments) if module.training == record.training else forward(*arguments)
+    def graphed_forward(*arguments: Any, **named: Any) -> Any:
+        if module.training != record.training:
+            return forward(*arguments, **named)
+        if named:
+            raise TypeError(
+                f"A graphed callable was called with arguments by name ({', '.join(named)}); give them by position, "
+                "as it was recorded."
+            )
+        return replay(*arguments)
 
     module.forward = graphed_forward
     return module

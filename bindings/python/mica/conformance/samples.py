@@ -61,6 +61,10 @@ DOMAIN: dict[str, tuple[float, float]] = {
         ("_adam_step", "_amsgrad_step", "_nadam_step", "_adamax_step", "_adagrad_step", "_adadelta_step"),
         (0.1, 2),
     ),
+    **dict.fromkeys(
+        ("_adam_capturable_step", "_amsgrad_capturable_step", "_adamax_capturable_step"),
+        (0.1, 2),
+    ),
     **dict.fromkeys(("_rmsprop_scale", "_rmsprop_scale_centered"), (0.1, 2)),
     "nextafter": (-2, 2),
     **dict.fromkeys(("_cross_entropy_of_shares", "_cross_entropy_of_shares_backward"), (0.1, 0.9)),
@@ -90,6 +94,9 @@ SCALARS: dict[str, Any] = {
     "lr": -0.5,  # uphill, so that the steps of optimizers subtract nothing near
     "grad_lr": -0.5,
     "rate1": 0.25,
+    "log1": 0.5,
+    "log2": -0.5,
+    "weight_decay": -0.5,
     "mu": 0.5,
 }
 

@@ -6,7 +6,18 @@ from typing import Any
 
 import mica
 from mica._C import Tensor
-from mica.optim._steps import GroupOptimizer, Rows, check_betas, check_range, check_rate, run, scalar
+from mica.optim._steps import (
+    GroupOptimizer,
+    Rows,
+    check_betas,
+    check_range,
+    check_rate,
+    logarithm,
+    one_kernel,
+    run,
+    run_capturable,
+    scalar,
+)
 
 
 class Adam(GroupOptimizer):
@@ -102,22 +113,30 @@ class Adam(GroupOptimizer):
             own["max_exp_avg_sq"] = mica.zeros_like(p)
 
     def _update(self, group: dict[str, Any], rows: Rows) -> None:
-        lr, eps, decay = scalar(group["lr"], group), group["eps"], group["weight_decay"]
+        lr, eps, decay = scalar(group["lr"], group), group["eps"], scalar(group["weight_decay"], group)
         beta1, beta2 = group["betas"]
-        kept = 1.0
+        lost = 0.0  # times lr: what the parameter loses
         if group["decoupled_weight_decay"]:
-            kept, decay = 1 - lr * decay, 0
+            lost, decay = decay, 0
 
         def numbers(step: float) -> tuple[Any, ...]:
             root = (1 - beta2**step) ** 0.5
-            return 1 - beta1, beta2, 1 - beta2, root, eps, lr / (1 - beta1**step), kept
+            return 1 - beta1, beta2, 1 - beta2, root, eps, lr / (1 - beta1**step), 1 - lr * lost
 
         rows.prepare(group, decay)
         steps = self._advance(group, rows)
+        kind, slots = "adam", self._slots
         if group["amsgrad"]:
-            run("_amsgrad_step", group, rows, (*self._slots, "max_exp_avg_sq"), steps, numbers)
-        else:
-            run("_adam_step", group, rows, self._slots, steps, numbers)
+            kind, slots = "amsgrad", (*slots, "max_exp_avg_sq")
+        if not one_kernel(group):
+            run(f"_{kind}_step", group, rows, slots, steps, numbers)
+            return
+        if isinstance(lost, Tensor):
+            mica._foreach_mul_(rows.params, 1 - lr * lost)
+            lost = 0.0
+        constants = (1 - beta1, beta2, 1 - beta2, eps, lost)
+        logarithms = (logarithm(beta1), logarithm(beta2))
+        run_capturable(f"_{kind}_capturable_step", rows, slots, lr, (*logarithms, *constants))
 
 
 class AdamW(Adam):

@@ -6,7 +6,7 @@ from typing import Any
 
 from mica._C import Tensor
 from mica.optim._moments import _MomentOptimizer
-from mica.optim._steps import Rows, run, scalar
+from mica.optim._steps import Rows, logarithm, one_kernel, run, run_capturable, scalar
 
 
 class Adamax(_MomentOptimizer):
@@ -85,4 +85,8 @@ class Adamax(_MomentOptimizer):
         def numbers(step: float) -> tuple[Any, ...]:
             return 1 - beta1, beta2, eps, lr / (1 - beta1**step)
 
-        run("_adamax_step", group, rows, self._slots, steps, numbers)
+        if one_kernel(group):
+            constants = (logarithm(beta1), 1 - beta1, beta2, eps)
+            run_capturable("_adamax_capturable_step", rows, self._slots, lr, constants)
+        else:
+            run("_adamax_step", group, rows, self._slots, steps, numbers)

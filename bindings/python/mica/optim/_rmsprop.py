@@ -7,7 +7,7 @@ from typing import Any
 import mica
 from mica._C import Tensor
 from mica.optim._sgd import descend
-from mica.optim._steps import GroupOptimizer, Rows, apply, by_operators, check_range, check_rate
+from mica.optim._steps import GroupOptimizer, Rows, apply, by_operators, check_counts, check_range, check_rate
 
 
 class RMSprop(GroupOptimizer):
@@ -99,11 +99,13 @@ class RMSprop(GroupOptimizer):
     def _update(self, group: dict[str, Any], rows: Rows) -> None:
         alpha, eps = group["alpha"], group["eps"]
         rows.counts = [own["step"] for own in rows.states]
+        if group["capturable"]:
+            check_counts(rows.given, rows.counts)
         rows.prepare(group, group["weight_decay"])
         scaled = [mica.empty_like(g) for g in rows.grads]
         state = [rows.column(name) for name in ("square_avg", *(["grad_avg"] if group["centered"] else []))]
         operator = "_rmsprop_scale_centered" if group["centered"] else "_rmsprop_scale"
         numbers = (alpha, 1 - alpha, eps)
-        apply(operator, [rows.grads, *state], [scaled, *state], numbers, by_operators(group))
+        apply(operator, [rows.grads, *state], [scaled, *state], numbers, by_operators(group, numbers))
         rows.grads = scaled
         descend(group, rows, 1.0)

@@ -5,9 +5,17 @@ from __future__ import annotations
 from typing import Any
 
 import mica
-from mica import _C
 from mica._C import Tensor
-from mica.optim._steps import GroupOptimizer, Rows, check_fused, check_range, check_rate, run, scalar
+from mica.optim._steps import (
+    GroupOptimizer,
+    Rows,
+    check_first_step,
+    check_fused,
+    check_range,
+    check_rate,
+    run,
+    scalar,
+)
 
 
 class SGD(GroupOptimizer):
@@ -96,7 +104,7 @@ class SGD(GroupOptimizer):
         return False  # no gradient is sparse
 
     def _update(self, group: dict[str, Any], rows: Rows) -> None:
-        rows.prepare(group, scalar(group["weight_decay"]))
+        rows.prepare(group, scalar(group["weight_decay"], group))
         descend(group, rows, 1 - group["dampening"])
 
 
@@ -113,11 +121,7 @@ def descend(group: dict[str, Any], rows: Rows, rate: float) -> None:
     for p, state in zip(rows.given, rows.states):
         first = state.get("momentum_buffer") is None
         if first:
-            if _C._is_recording(p.device):
-                raise RuntimeError(
-                    "The first step of an optimizer with momentum is another than the later ones, so that a "
-                    "recorded graph must not hold it; call step() once before the recording."
-                )
+            check_first_step(group, p)
             state["momentum_buffer"] = mica.zeros_like(p)
         rates.append(1.0 if first else rate)
     operator = "_sgd_nesterov_step" if group.get("nesterov") else "_sgd_step"

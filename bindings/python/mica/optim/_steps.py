@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import copy
 import functools
+import math
 import operator as python_operator
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -72,14 +73,13 @@ class Rows:
 
 
 def scalar(value: Any, group: dict[str, Any] | None = None) -> Any:
-    """The number in a Tensor that needs no gradient; other values as they are, and where steps can be recorded."""
-    if (
-        not isinstance(value, Tensor)
-        or value.requires_grad
-        or (group is not None and group.get("capturable"))
-    ):
+    """The number in a Tensor that needs no gradient; other values as they are. With the `group` of a step that
+    is recorded, or can be, a tensor on the device stays one: later replays read what it then holds."""
+    if not isinstance(value, Tensor) or value.requires_grad:
         return value
-    return value.item()
+    if group is None or value.device.type == "cpu":
+        return value.item()
+    return value if group.get("capturable") or _C._is_recording(value.device) else value.item()
 
 
 class GroupOptimizer(Optimizer):
@@ -172,15 +172,19 @@ class GroupOptimizer(Optimizer):
 
     def _rows(self, group: dict[str, Any]) -> Rows:
         params, grads, any_complex = _C._with_gradients(group["params"])
+        check_capturable(group, params, type(self))
         states: Any = [{}] * len(params)
         if self._keeps_state(group):
             state = self.state
             states = [state[p] for p in params]
             if not all(states):
-                for p, own in zip(params, states):
-                    if len(own) == 0:
-                        self._begin(group, p, own)
-        check_capturable(group, params, type(self))
+                fresh = [(p, own) for p, own in zip(params, states) if len(own) == 0]
+                for p, _ in fresh:
+                    check_first_step(group, p)
+                for p, own in fresh:
+                    self._begin(group, p, own)
+            if group.get("capturable"):
+                bring_counts(params, states)
         return Rows(params, grads, states, any_complex)
 
     def _keeps_state(self, group: dict[str, Any]) -> bool:
@@ -198,8 +202,8 @@ class GroupOptimizer(Optimizer):
             own[name] = mica.zeros_like(p)
 
     def _advance(self, group: dict[str, Any], rows: Rows) -> list[Any]:
-        """The number of each parameter's step that begins; its count says so when the step is done. A
-        tensor on the parameter's device where the step can be recorded."""
+        """The number of each parameter's step that begins; its count says so when the step is done. Where
+        the step can be recorded, a tensor on the parameter's device; for run_capturable() the count itself."""
         if _C._frame_kind() == "trace":
             raise RuntimeError(
                 f"The optimizer ({type(self).__name__}) reads the number of its step, which a trace would keep "
@@ -208,7 +212,8 @@ class GroupOptimizer(Optimizer):
             )
         rows.counts = [state["step"] for state in rows.states]
         if group.get("capturable"):
-            return [s + 1 for s in rows.counts]
+            check_counts(rows.given, rows.counts)
+            return rows.counts if one_kernel(group) else [s + 1 for s in rows.counts]
         if _C._is_recording(rows.given[0].device):
             raise RuntimeError(
                 f"The optimizer ({type(self).__name__}) reads the number of its step, which a recorded graph would "
@@ -234,12 +239,47 @@ def run(
     arguments; the key of a parameter (its count of steps, say) is mostly that of all."""
     state = [rows.column(name) for name in slots]
     others = number_columns(keys, numbers)
-    apply(operator, [rows.params, rows.grads, *state], [rows.params, *state], others, by_operators(group))
+    ordinary = by_operators(group, others)
+    apply(operator, [rows.params, rows.grads, *state], [rows.params, *state], others, ordinary)
 
 
-def by_operators(group: dict[str, Any]) -> bool:
-    """Whether the step is computed by ordinary operators, which take numbers that are tensors."""
-    return bool(group["differentiable"] or group.get("capturable"))
+def by_operators(group: dict[str, Any], numbers: Sequence[Any]) -> bool:
+    """Whether the step is computed by ordinary operators, which have gradients and take numbers that are tensors."""
+    firsts = (n[0] if isinstance(n, list) else n for n in numbers)
+    return bool(group["differentiable"]) or any(isinstance(n, Tensor) for n in firsts)
+
+
+def one_kernel(group: dict[str, Any]) -> bool:
+    """Whether run_capturable() computes the step: one that can be recorded, and has no gradient."""
+    return bool(group.get("capturable")) and not group["differentiable"]
+
+
+def run_capturable(
+    operator: str, rows: Rows, slots: Sequence[str], lr: Any, numbers: tuple[float, ...]
+) -> None:
+    """run() where the counts of steps and `lr` are tensors on the device, which a replay reads anew. The
+    operator takes the counts of the steps that are done; they advance after it."""
+    state = [rows.column(name) for name in slots]
+    rates = _rates(rows.params, lr)
+    inputs = [rows.params, rows.grads, *state, rows.counts, rates]
+    over_rows(f"{operator}.out", *inputs, *numbers, rows.params, *state)
+
+
+def _rates(params: list[Tensor], lr: Any) -> list[Tensor]:
+    """For each parameter `lr` as a tensor on its device; parameters of one kind share it."""
+    kinds = [(p.device, mica.float64 if p.dtype == mica.float64 else mica.float32) for p in params]
+    made = {}
+    for device, dtype in set(kinds):
+        if isinstance(lr, Tensor):
+            made[device, dtype] = lr.detach().reshape(()).to(device, dtype)
+        else:
+            made[device, dtype] = mica.full((), lr, dtype=dtype, device=device)
+    return [made[kind] for kind in kinds]
+
+
+def logarithm(beta: Any) -> float:
+    """Of a number of [0, 1)."""
+    return math.log(beta) if beta > 0 else -math.inf
 
 
 def number_columns(keys: list[Any], numbers: Callable[[Any], tuple[Any, ...]]) -> Sequence[Any]:
@@ -343,6 +383,36 @@ def check_capturable(group: dict[str, Any], params: list[Tensor], kind: type) ->
             "capturable= and call step() outside of the recording, or take Adam, AdamW, Adamax, Adadelta, "
             "RMSprop, Rprop or SGD."
         )
+
+
+def check_first_step(group: dict[str, Any], p: Tensor) -> None:
+    """A step that makes its state is not recorded: each replay would make the state anew."""
+    if _C._is_recording(p.device):
+        made = "make it with capturable=True, and " if group.get("capturable") is False else ""
+        raise RuntimeError(
+            "The first step of an optimizer makes its state, which a recorded graph would make anew at each "
+            f"replay; {made}call step() once before the recording."
+        )
+
+
+def bring_counts(params: list[Tensor], states: list[dict[str, Any]]) -> None:
+    """Counts of steps that were made without capturable=True come to their parameter's device."""
+    for p, own in zip(params, states):
+        if own["step"].device != p.device:
+            if _C._is_recording(p.device):
+                check_counts([p], [own["step"]])
+            own["step"] = own["step"].to(p.device)
+
+
+def check_counts(params: list[Tensor], counts: list[Tensor]) -> None:
+    """Of a step that can be recorded."""
+    for p, count in zip(params, counts):
+        if count.device != p.device:
+            raise RuntimeError(
+                f"With capturable=True the count of steps must be on the parameter's device ({p.device}), but it is "
+                f"on ({count.device}), so that a recorded graph would keep it as it is now; call step() once "
+                "before the recording, or move it."
+            )
 
 
 def check_fused(p: Tensor) -> None:
