@@ -408,11 +408,13 @@ def test_a_rate_that_is_a_tensor_changes_between_replays(gpu, kind, dtype):
     assert got.values() == pytest.approx(want.values(), rel=near, abs=near)
 
 
-@pytest.mark.parametrize("momentum", [0, 0.9])
-def test_a_decay_that_is_a_tensor_changes_between_replays(gpu, momentum):
-    options = {"momentum": momentum, "lr": 0.1}
-    want = Steps("SGD", "cpu", **options)
-    got = Steps("SGD", DEVICE, **options, weight_decay=mica.tensor(0.5, device=DEVICE))
+@pytest.mark.parametrize(
+    ("kind", "options"), [("SGD", {"momentum": 0}), ("SGD", {}), ("Adam", {}), ("AdamW", {}), ("RMSprop", {})]
+)
+def test_a_decay_that_is_a_tensor_changes_between_replays(gpu, kind, options):
+    options = {"lr": 0.1, **options}
+    want = Steps(kind, "cpu", **options)
+    got = Steps(kind, DEVICE, **options, weight_decay=mica.tensor(0.5, device=DEVICE))
     graph = None
     for seed, decay in enumerate([0.5, 0.25, 0.125]):
         want.optimizer.param_groups[0]["weight_decay"] = decay
@@ -442,6 +444,17 @@ def test_counts_of_steps_that_differ(gpu, kind):
     got.run([2, 3], graph.replay)
     assert got.values() == pytest.approx(want.values(), rel=1e-5)
     assert [got.optimizer.state[p]["step"].item() for p in got.parameters] == [4, 3, 3]
+
+
+def test_a_function_refuses_counts_on_the_cpu(gpu):
+    from mica.optim._functional import adam
+
+    x = [mica.ones(3, device=DEVICE) for _ in range(4)]
+    options = {"lr": 0.1, "beta1": 0.9, "beta2": 0.99, "eps": 1e-8, "weight_decay": 0}
+    options |= {"maximize": False, "amsgrad": False, "capturable": True}
+    with pytest.raises(RuntimeError, match=r"the parameter's device .* is on \(cpu\)"):
+        adam(*([t] for t in x), [], [mica.tensor(1.0)], **options)
+    assert x[0].tolist() == [1.0] * 3
 
 
 def test_a_beta_of_zero(gpu):
