@@ -2,6 +2,7 @@
 chunks, a member's share of a scan, the elements of a gather. Sizes lie around each of these."""
 
 import itertools
+import math
 
 import pytest
 from gpu_device import DEVICE
@@ -100,6 +101,16 @@ def test_rows_of_every_length(dtype):
     x = mica.randn(1500, 300).to(getattr(mica, dtype))  # rows that need no large teams
     got = x.to(DEVICE).softmax(1).cpu().double()
     assert ((got - x.double().softmax(1)).abs() <= close * got + 1e-7).all().item()
+
+
+@pytest.mark.parametrize("length", [1000, 1024, 1025, 4096, 1 << 17])
+def test_rows_of_one_element_that_is_expanded(length):
+    for shape in ((3, 1), (1, 1)):
+        there = mica.ones(*shape).to(DEVICE).expand(shape[0], length)
+        for name, want in (("softmax", 1 / length), ("log_softmax", -math.log(length))):
+            got = getattr(there, name)(1).cpu()
+            assert (got - want).abs().max().item() <= 1e-5 * abs(want), (name, shape)
+    assert mica.fallback_counts() == {}
 
 
 # ---- scans: 8 elements a member where they lie densely, else 4

@@ -131,7 +131,7 @@ inline void ChooseScanTeam(ReduceCall* c) {
 }
 
 // How many chunks a member keeps of its row, so that each stage finds it in registers; 0 where
-// a row is too long for that.
+// a row is too long for that, or has nothing to keep: one element that is expanded.
 inline int KeptChunks(const ReduceCall& c) {
   constexpr int64_t kBytes = 128;  // of a member's registers, for all inputs
   if (c.chunk == 1) return 0;
@@ -139,7 +139,7 @@ inline int KeptChunks(const ReduceCall& c) {
   for (size_t k = 0; k < c.num_inputs(); ++k)
     if (c.taken.operands[k].strides[0] == 1) bytes += BytesOf(c.taken.operands[k].dtype);
   const int64_t stride = int64_t{c.team} * c.chunk, chunks = (c.length() + stride - 1) / stride;
-  return bytes * chunks * c.chunk <= kBytes ? static_cast<int>(chunks) : 0;
+  return bytes > 0 && bytes * chunks * c.chunk <= kBytes ? static_cast<int>(chunks) : 0;
 }
 
 // A GPU: rows that lie along memory are read by a team, and rows across it by neighbours, as

@@ -185,6 +185,7 @@ class Writer {
       if (Reads(stage, k))
         loads += "load_aligned(" + Place(k) + " + part * (TEAM * CHUNK), batch_" + n + "[part]); ";
     }
+    if (aligned.empty()) aligned = "true";  // inputs are one element of each row
     return "  if (" + aligned + ") for (; chunk + ((BATCH - 1) * TEAM + 1) * CHUNK <= " + end + ";) {\n    " +
            arrays + "\n    UNROLL for (uint part = 0; part < BATCH; ++part) { " + loads +
            "}\n    UNROLL for (uint part = 0; part < BATCH; ++part, chunk += TEAM * CHUNK) {\n" +
