@@ -146,7 +146,7 @@ def test_sort_skips_bytes_that_do_not_differ(dtype, length):
             rows[row] ^= random.integers(0, 128, length) << shift
     x = mica.tensor(rows).view(getattr(mica, dtype))
     for descending in (False, True):
-        found = mica.sort(x.to("simt"), dim=1, stable=True, descending=descending)
+        found = mica.sort(x.to(DEVICE), dim=1, stable=True, descending=descending)
         expect(found, x, order_of(x, 1, descending), 1)
 
 
