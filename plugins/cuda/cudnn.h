@@ -35,6 +35,13 @@ class CudnnHandle {
 // Whether a status is of one kind with another: the thousands are the same.
 inline bool IsKind(cudnnStatus_t status, cudnnStatus_t kind) { return status / 1000 == kind / 1000; }
 
+// Whether cuDNN failed to build, load or launch a kernel, for another reason than memory: other kernels may
+// do.
+inline bool FailedToLaunch(cudnnStatus_t status) {
+  return status != CUDNN_STATUS_INTERNAL_ERROR_DEVICE_ALLOCATION_FAILED &&
+         (IsKind(status, CUDNN_STATUS_INTERNAL_ERROR) || IsKind(status, CUDNN_STATUS_EXECUTION_FAILED));
+}
+
 // Whether a function did its work; false where cuDNN does not support what it was asked for, or does not
 // start. Throws what another failure means: MICA_ERROR_OUT_OF_MEMORY, or MICA_ERROR_RUNTIME.
 bool Succeeded(cudnnStatus_t status, const char* function, int device);

@@ -288,8 +288,8 @@ uint64_t CudaDriver::CaptureEnd(int device, uint64_t stream) {
 }
 
 bool CudaDriver::Capturing(int device, uint64_t stream) {
-  if (!AnyRecording()) return false;
-  Use(device);
+  if (!stream) return false;  // the driver records no legacy default stream
+  Use(device);                // others in the process record, too
   CUstreamCaptureStatus status{};
   return Api().cuStreamIsCapturing(Stream(stream), &status) == CUDA_SUCCESS &&
          status != CU_STREAM_CAPTURE_STATUS_NONE;

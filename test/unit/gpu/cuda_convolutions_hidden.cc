@@ -111,6 +111,27 @@ TEST_CASE("convolutions are timed where a program asks, and not where they have 
   REQUIRE(first.Run() == 1);
 }
 
+TEST_CASE("convolutions that are recorded take what was timed, and time nothing", "[.][fakes-cudnn]") {
+  auto& settings = GetHost().settings;
+  const auto record = [](bool is_recording) {
+    void* driver = dlopen("libcuda.so.1", RTLD_NOW | RTLD_NOLOAD);
+    REQUIRE(driver);
+    reinterpret_cast<void (*)()>(dlsym(driver, is_recording ? "FakeRecord" : "FakeRecordNoMore"))();
+  };
+  settings[MICA_SETTING_CONVOLUTION_BENCHMARK] = 1;
+  Ones ones(30);
+  ones.problem.stream = 5;
+  record(true);
+  const int runs = Fake("FakeRuns");
+  REQUIRE((ones.Run() == 1 && ones.Run() == 1 && Fake("FakeRuns") == runs + 2));
+  record(false);
+  REQUIRE(ones.Run() == 3);
+  record(true);
+  REQUIRE(ones.Run() == 3);
+  record(false);
+  settings[MICA_SETTING_CONVOLUTION_BENCHMARK] = 0;
+}
+
 TEST_CASE("convolutions without memory", "[.][fakes-cudnn]") {
   FakeHost& host = GetHost();
   Ones ones(20);

@@ -139,6 +139,9 @@ TEST_CASE("a stream's work is recorded and runs again", "[.][fakes]") {
   REQUIRE((CallDriver("FakeLaunched") == 8 && CallDriver("FakeGraphs") == 1));
   Cuda().GraphDestroy(1, graph);
   REQUIRE(CallDriver("FakeGraphs") == 0);
+  CallDriver("FakeRecord");  // as another library does
+  REQUIRE((Cuda().Capturing(1, stream) && !Cuda().Capturing(1, 0)));
+  CallDriver("FakeRecordNoMore");
   MICA_REQUIRE_ERROR(Cuda().CaptureEnd(1, stream), "What was recorded is lost");
   Cuda().StreamDestroy(1, stream);
 }

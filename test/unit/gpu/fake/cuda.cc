@@ -32,7 +32,7 @@ thread_local unsigned t_mode = 0;
 int g_waits = 0, g_launched = 0, g_in_child = 0;
 
 // Events that pass, once a test has started the clock: a handle is a place among the times.
-bool g_has_clock = false;
+bool g_has_clock = false, g_is_idle = true, g_others_record = false;
 double g_clock = 0, g_times[64];
 size_t g_events = 0;
 size_t Place(Handle event) { return reinterpret_cast<size_t>(event) - 1; }
@@ -63,7 +63,13 @@ FAKE(void) FakeShutDown() { g_down = true; }
 FAKE(void) FakeOtherContext() { t_current = nullptr; }
 FAKE(int) FakeWaits() { return g_waits; }
 FAKE(int) FakeLaunched() { return g_launched; }  // the argument of the last launch
-FAKE(void) FakeClock(double milliseconds) { g_has_clock = true, g_clock += milliseconds; }
+// A kernel's time, and what the device waits for it where it has nothing to do.
+FAKE(void) FakeClock(double milliseconds, double idle) {
+  g_clock += milliseconds + (g_is_idle ? idle : 0);
+  g_has_clock = true, g_is_idle = false;
+}
+FAKE(void) FakeRecord() { g_others_record = true; }  // by others in the process
+FAKE(void) FakeRecordNoMore() { g_others_record = false; }
 FAKE(int) FakeCallsInChild() { return g_in_child; }
 
 FAKE(int) cuInit(unsigned) {
@@ -211,6 +217,7 @@ FAKE(int) cuEventRecord(Handle event, Handle) {
 }
 FAKE(int) cuEventSynchronize(Handle) {  // a kernel before it has failed
   IN_CONTEXT;
+  g_is_idle = true;
   return g_has_clock ? 0 : kIllegalAddress;
 }
 FAKE(int) cuEventQuery(Handle) {
@@ -236,7 +243,7 @@ FAKE(int) cuStreamEndCapture(Handle, Handle* graph) {
 }
 FAKE(int) cuStreamIsCapturing(Handle stream, unsigned* status) {
   IN_CONTEXT;
-  return *status = stream == kStream && g_recording, 0;
+  return *status = (stream == kStream && g_recording) || (stream && g_others_record), 0;
 }
 FAKE(int) cuThreadExchangeStreamCaptureMode(unsigned* mode) {
   const unsigned before = t_mode;

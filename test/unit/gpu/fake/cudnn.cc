@@ -2,7 +2,8 @@
 //
 // It lists four algorithms: 0 rounds to TF32 and 1 is exact, both take a workspace; 2 is exact and adds up in
 // any order; 3 is exact and takes no workspace. Algorithm i takes 8 - 2 i milliseconds of the imitated
-// driver's clock. FAKE_CUDNN_VERSION is its version. cudnn_graph.cc has its graphs.
+// driver's clock, and the host 20 to queue 3, which counts where the device has nothing to do meanwhile.
+// FAKE_CUDNN_VERSION is its version. cudnn_graph.cc has its graphs.
 #include <dlfcn.h>
 
 #include <atomic>
@@ -12,6 +13,9 @@
 #include <vector>
 
 #define FAKE(type) extern "C" __attribute__((visibility("default"))) type
+
+// The status of a call that is to fail, of those that FakeFail counts; also of a graph's.
+FAKE(int) FakeFailure();
 
 namespace {
 
@@ -36,12 +40,10 @@ struct Found {  // cudnnConvolutionFwdAlgoPerf_t
 std::atomic<int> g_handles{0}, g_status{0}, g_failures{0}, g_runs{0};
 int g_algorithm = -1, g_math = -1;
 
-int Failure() { return g_failures > 0 && g_failures-- > 0 ? g_status.load() : 0; }
-
-void Pass(double milliseconds) {
+void Pass(double milliseconds, double idle) {
   void* driver = dlopen("libcuda.so.1", RTLD_NOW | RTLD_NOLOAD);
   void* clock = driver ? dlsym(driver, "FakeClock") : nullptr;
-  if (clock) reinterpret_cast<void (*)(double)>(clock)(milliseconds);
+  if (clock) reinterpret_cast<void (*)(double, double)>(clock)(milliseconds, idle);
 }
 
 int List(const Tensor* x, const Convolution* convolution, int most, int* count, Found* found) {
@@ -56,12 +58,12 @@ int List(const Tensor* x, const Convolution* convolution, int most, int* count, 
 }
 
 int Begin(const Convolution* convolution, int algorithm, void* workspace, size_t size) {
-  if (const int failure = Failure()) return failure;
+  if (const int failure = FakeFailure()) return failure;
   if ((algorithm == 3) != (size == 0) || (size && !workspace)) return 2000;
   if (workspace) std::memset(workspace, 1, size);
   ++g_runs;
   g_algorithm = algorithm, g_math = convolution->math;
-  Pass(8 - 2 * algorithm);
+  Pass(8 - 2 * algorithm, algorithm == 3 ? 20 : 0);
   return 0;
 }
 
@@ -71,6 +73,7 @@ FAKE(int) FakeHandles() { return g_handles; }
 FAKE(int) FakeAlgorithm() { return g_algorithm; }  // of the last convolution
 FAKE(int) FakeMath() { return g_math; }
 FAKE(int) FakeRuns() { return g_runs; }
+FAKE(int) FakeFailure() { return g_failures > 0 && g_failures-- > 0 ? g_status.load() : 0; }
 FAKE(void) FakeFail(int status, int times) { g_status = status, g_failures = times; }
 
 FAKE(size_t) cudnnGetVersion() {
@@ -80,7 +83,7 @@ FAKE(size_t) cudnnGetVersion() {
 FAKE(const char*) cudnnGetErrorString(int status) { return status == 4004 ? "NO_MEMORY" : "ANOTHER"; }
 FAKE(void) cudnnGetLastErrorString(char* text, size_t size) { std::strncpy(text, "words", size); }
 FAKE(int) cudnnCreate(void** handle) {
-  if (const int failure = Failure()) return failure;
+  if (const int failure = FakeFailure()) return failure;
   return *handle = reinterpret_cast<void*>(intptr_t{++g_handles}), 0;
 }
 FAKE(int) cudnnSetStream(void*, void*) { return 0; }
