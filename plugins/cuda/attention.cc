@@ -6,8 +6,11 @@
 // same, is refused. Results follow softmax's logarithms of sums, of which Backward makes the shares anew.
 #include "plugins/cuda/attention.h"
 
+#include <atomic>
 #include <cmath>
+#include <iterator>
 #include <limits>
+#include <memory>
 #include <mutex>
 #include <string>
 #include <type_traits>
@@ -18,6 +21,7 @@
 #include "plugins/cuda/context.h"
 #include "plugins/cuda/driver.h"
 #include "plugins/cuda/graph.h"
+#include "plugins/cuda/host_memory.h"
 #include "plugins/gpu/cache.h"
 
 namespace cuda {
@@ -226,43 +230,61 @@ std::string DiskKey(PlanKey key) {
 
 // Plans by their keys; what was compiled is kept on disk (plugins/gpu/cache.h). cuDNN compiles each for some
 // tenths of a second, so the first ones are made at once, and later ones for what comes again and again: a
-// program whose lengths always vary is served better by Mica's own kernels, which take any.
+// program whose lengths always vary is served better by Mica's own kernels, which take any. A plan that was
+// given is never destroyed: the device, or a recording, may have kernels of its.
 class Plans {
  public:
   // NULL where there is none, or not yet.
-  std::shared_ptr<const GraphPlan> Find(cudnnHandle_t handle, const PlanKey& key) {
+  const GraphPlan* Find(cudnnHandle_t handle, const PlanKey& key) {
     const std::string name = key.Bytes();
     bool is_first = false, compiles = false;
     {
       std::lock_guard<std::mutex> lock(mutex_);
-      if (entries_.size() >= kMostEntries) entries_.clear();
-      Entry& entry = entries_[name];
-      if (entry.is_made) return entry.plan;
-      is_first = ++entry.calls == 1;
-      compiles = compiled_ < kCompiledAtOnce || entry.calls >= kCallsBefore;
+      Entry* const entry = At(name);
+      if (!entry) return nullptr;
+      if (entry->is_made) return entry->Usable();
+      is_first = ++entry->calls == 1;
+      compiles = compiled_ < kCompiledAtOnce || entry->calls >= kCallsBefore;
     }
     if (!is_first && !compiles) return nullptr;
-    std::shared_ptr<const GraphPlan> plan = Restore(handle, key);
+    std::unique_ptr<const GraphPlan> plan = Restore(handle, key);
     if (!plan && !compiles) return nullptr;
     const bool is_restored = plan != nullptr;
     if (!is_restored) plan = Compile(handle, key);
     std::lock_guard<std::mutex> lock(mutex_);
     if (!is_restored) ++compiled_;
     Entry& entry = entries_[name];
+    if (!entry.is_made) entry.plan = std::move(plan);  // another thread may have been first
     entry.is_made = true;
-    return entry.plan = std::move(plan);
+    return entry.Usable();
   }
-  // What cuDNN refuses to run has no plan from then on.
-  void Forget(const PlanKey& key) {
+  // What cuDNN refuses to run is asked for no more.
+  void Refuse(const PlanKey& key) {
     std::lock_guard<std::mutex> lock(mutex_);
-    Entry& entry = entries_[key.Bytes()];
-    entry.is_made = true, entry.plan = nullptr;
+    entries_[key.Bytes()].is_refused = true;
   }
 
  private:
+  struct Entry {
+    int64_t calls = 0;
+    bool is_made = false, is_refused = false;
+    std::unique_ptr<const GraphPlan> plan;
+    const GraphPlan* Usable() const { return is_refused ? nullptr : plan.get(); }
+  };
+
+  // The entry of a name; a new one takes the place of those without a plan where there are many, and is NULL
+  // where all have one.
+  Entry* At(const std::string& name) {
+    const auto found = entries_.find(name);
+    if (found != entries_.end()) return &found->second;
+    if (entries_.size() >= kMostEntries)
+      for (auto entry = entries_.begin(); entry != entries_.end();)
+        entry = entry->second.plan ? std::next(entry) : entries_.erase(entry);
+    return entries_.size() < kMostEntries ? &entries_[name] : nullptr;
+  }
   std::unique_ptr<GraphPlan> Restore(cudnnHandle_t handle, const PlanKey& key) const {
     std::string bytes;
-    return disk_.Find(DiskKey(key), &bytes) ? GraphPlan::FromBytes(handle, bytes) : nullptr;
+    return disk_.Find(DiskKey(key), &bytes) ? GraphPlan::FromBytes(handle, bytes, kMostWorkspace) : nullptr;
   }
   std::unique_ptr<GraphPlan> Compile(cudnnHandle_t handle, const PlanKey& key) const {
     std::unique_ptr<GraphPlan> plan = AttentionGraph(key).Compile(handle);
@@ -273,11 +295,6 @@ class Plans {
 
   static constexpr int64_t kCompiledAtOnce = 32, kCallsBefore = 64;
   static constexpr size_t kMostEntries = 4096;
-  struct Entry {
-    int64_t calls = 0;
-    bool is_made = false;
-    std::shared_ptr<const GraphPlan> plan;
-  };
   const gpu::DiskCache disk_{"cuda"};
   std::mutex mutex_;
   std::unordered_map<std::string, Entry> entries_;
@@ -327,9 +344,35 @@ bool RunPlan(const GraphPlan& plan, cudnnHandle_t handle, const AttentionProblem
   return plan.Run(handle, p.device, arguments, memory + own);
 }
 
+// Finds a plan and queues it. False where cuDNN does not take the problem, whose plan is then left alone.
+bool RunOnce(const AttentionProblem& problem, const PlanKey& key) {
+  const CudnnHandle handle(problem.device);
+  if (!handle.get()) return false;
+  const GraphPlan* const plan = GetPlans().Find(handle.get(), key);
+  if (!plan) return false;
+  if (Succeeded(Cudnn().cudnnSetStream(handle.get(), reinterpret_cast<CUstream>(problem.stream)),
+                "cudnnSetStream", problem.device) &&
+      RunPlan(*plan, handle.get(), problem, key.is_backward != 0))
+    return true;
+  GetPlans().Refuse(key);
+  return false;
+}
+
+// Whether a program lets cuDNN compute attention; its gradients may differ from run to run.
+bool IsAllowed(bool is_backward) {
+  static const mica::plugin::Setting library(MICA_SETTING_CONVOLUTION_LIBRARY, 1);
+  static const mica::plugin::Setting attention(MICA_SETTING_ATTENTION_LIBRARY, 1);
+  static const mica::plugin::Setting same(MICA_SETTING_CONVOLUTION_DETERMINISTIC, 0);
+  static const mica::plugin::Setting everywhere(MICA_SETTING_DETERMINISTIC, 0);
+  return library.value() != 0 && attention.value() != 0 &&
+         !(is_backward && (same.value() != 0 || everywhere.value() != 0));
+}
+
 class CudnnAttention final : public gpu::Attention {
  public:
-  bool Has(int, const AttentionShape& shape) override { return Supports(shape) && CudnnMissing().empty(); }
+  bool Has(int, const AttentionShape& shape) override {
+    return Supports(shape) && IsAllowed(false) && CudnnMissing().empty();
+  }
   bool Forward(const AttentionProblem& problem) override { return Run(problem, false); }
   bool Backward(const AttentionProblem& problem) override { return Run(problem, true); }
 
@@ -338,24 +381,16 @@ class CudnnAttention final : public gpu::Attention {
 };
 
 bool CudnnAttention::Run(const AttentionProblem& problem, bool is_backward) {
+  static std::atomic<bool> warned{false};
   PlanKey key;
   // Its kernels take the maximum before they scale, which a scale that is not positive forbids.
-  if (!Supports(problem.shape) || !(problem.scale > 0) || !std::isfinite(problem.scale) ||
-      !KeyOf(problem, is_backward, &key) || !CudnnMissing().empty() ||
+  if (!Supports(problem.shape) || !IsAllowed(is_backward) || !(problem.scale > 0) ||
+      !std::isfinite(problem.scale) || !KeyOf(problem, is_backward, &key) || !CudnnMissing().empty() ||
       !IsKnownGood(problem.shape, is_backward))
     return false;
   Use(problem.device);
   const OutsideOfRecordings outside;
-  const CudnnHandle handle(problem.device);
-  if (!handle.get()) return false;
-  const std::shared_ptr<const GraphPlan> plan = GetPlans().Find(handle.get(), key);
-  if (!plan) return false;
-  if (Succeeded(Cudnn().cudnnSetStream(handle.get(), reinterpret_cast<CUstream>(problem.stream)),
-                "cudnnSetStream", problem.device) &&
-      RunPlan(*plan, handle.get(), problem, is_backward))
-    return true;
-  GetPlans().Forget(key);
-  return false;
+  return TryTwice(problem.device, warned, [&] { return RunOnce(problem, key); });
 }
 
 }  // namespace

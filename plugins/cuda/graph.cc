@@ -229,7 +229,8 @@ std::string GraphPlan::Bytes() const {
   return get(count, &count, bytes.data()) && static_cast<size_t>(count) == bytes.size() ? bytes : "";
 }
 
-std::unique_ptr<GraphPlan> GraphPlan::FromBytes(cudnnHandle_t handle, const std::string& bytes) {
+std::unique_ptr<GraphPlan> GraphPlan::FromBytes(cudnnHandle_t handle, const std::string& bytes,
+                                                size_t most_workspace) {
   const CudnnApi& api = Cudnn();
   cudnnBackendDescriptor_t made = nullptr;
   if (api.cudnnBackendCreateDescriptor(CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR, &made) !=
@@ -243,7 +244,13 @@ std::unique_ptr<GraphPlan> GraphPlan::FromBytes(cudnnHandle_t handle, const std:
                                                     CUDNN_TYPE_CHAR, static_cast<int64_t>(bytes.size()),
                                                     bytes.data()) == CUDNN_STATUS_SUCCESS &&
                        api.cudnnBackendFinalize(made) == CUDNN_STATUS_SUCCESS && plan->Hold(made);
-  return is_made ? std::move(plan) : nullptr;
+  return is_made && plan->workspace_size_ <= most_workspace ? std::move(plan) : nullptr;
+}
+
+bool GraphPlan::Execute(cudnnHandle_t handle, int device, cudnnBackendDescriptor_t pack) const {
+  std::lock_guard<std::mutex> lock(running_);
+  const cudnnStatus_t status = Cudnn().cudnnBackendExecute(handle, plan_, pack);
+  return !FailedToLaunch(status) && Succeeded(status, "cudnnBackendExecute", device);
 }
 
 bool GraphPlan::Run(cudnnHandle_t handle, int device, const std::vector<Argument>& arguments,
@@ -266,7 +273,7 @@ bool GraphPlan::Run(cudnnHandle_t handle, int device, const std::vector<Argument
          set(CUDNN_ATTR_VARIANT_PACK_DATA_POINTERS, CUDNN_TYPE_VOID_PTR, pointers.size(), pointers.data()) &&
          set(CUDNN_ATTR_VARIANT_PACK_WORKSPACE, CUDNN_TYPE_VOID_PTR, 1, &workspace) &&
          Succeeded(api.cudnnBackendFinalize(made), "cudnnBackendFinalize", device) &&
-         Succeeded(api.cudnnBackendExecute(handle, plan_, made), "cudnnBackendExecute", device);
+         Execute(handle, device, made);
 }
 
 }  // namespace cuda

@@ -7,6 +7,7 @@
 
 #include <array>
 #include <memory>
+#include <mutex>
 #include <string>
 #include <utility>
 #include <vector>
@@ -22,7 +23,8 @@ struct DestroyDescriptor {
 };
 using Descriptor = std::unique_ptr<void, DestroyDescriptor>;
 
-// A graph for the device and shapes that it was made for. Threads may share it.
+// A graph for the device and shapes that it was made for. Threads may share it, and take turns: NVIDIA does
+// not promise that every engine of cuDNN runs on several at once.
 class GraphPlan {
  public:
   // An id that a tensor was added with, and its memory on the device, or a number of the host's.
@@ -31,21 +33,25 @@ class GraphPlan {
   // Bytes of which a process with the same cuDNN and a like device makes the plan again, without compiling;
   // "" where cuDNN has none.
   std::string Bytes() const;
-  // NULL where cuDNN refuses them.
-  static std::unique_ptr<GraphPlan> FromBytes(cudnnHandle_t handle, const std::string& bytes);
+  // NULL where cuDNN refuses them, or the plan needs a larger workspace.
+  static std::unique_ptr<GraphPlan> FromBytes(cudnnHandle_t handle, const std::string& bytes,
+                                              size_t most_workspace);
 
   size_t workspace_size() const { return workspace_size_; }
-  // Queues the graph on the handle's stream; false where cuDNN refuses. Throws where it fails.
+  // Queues the graph on the handle's stream; false where cuDNN refuses it, or cannot build or launch a
+  // kernel. Throws where there is no memory.
   bool Run(cudnnHandle_t handle, int device, const std::vector<Argument>& arguments, void* workspace) const;
 
  private:
   friend class Graph;
   // Takes the descriptor of a plan; false where it is not finalized.
   bool Hold(cudnnBackendDescriptor_t plan);
+  bool Execute(cudnnHandle_t handle, int device, cudnnBackendDescriptor_t pack) const;
 
   std::vector<Descriptor> descriptors_;  // what the plan is made of, and itself
   cudnnBackendDescriptor_t plan_ = nullptr;
   size_t workspace_size_ = 0;
+  mutable std::mutex running_;
 };
 
 class Graph {

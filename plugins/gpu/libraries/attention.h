@@ -37,8 +37,8 @@ struct AttentionProblem {
   float* log_sum = nullptr;  // [batch, heads, queries], dense: the logarithm of each row's sum; likewise
   // For Backward, which writes the last three.
   AttentionTensor grad_output, grad_query, grad_key, grad_value;
-  // Memory of that size on the device for kernels that are queued before the call returns; asked for once
-  // at most. Throws where there is none left.
+  // Memory of that size on the device for kernels that are queued before the call returns; what is asked for
+  // again is given in the former's place. Throws where there is none left.
   std::function<void*(size_t size)> workspace;
 };
 

@@ -36,15 +36,17 @@ static inline int64_t mica_setting_read(const int64_t* place) {
 /* Whether partial sums of a product of float16, or bfloat16, may be rounded to that type. First 1. */
 #define MICA_SETTING_FLOAT16_REDUCTION "matmul_reduced_precision_float16"
 #define MICA_SETTING_BFLOAT16_REDUCTION "matmul_reduced_precision_bfloat16"
-/* Whether convolutions may be computed by a vendor's library. First 1. */
+/* Whether convolutions may be computed by a vendor's library, and attention: by cuDNN. First 1. */
 #define MICA_SETTING_CONVOLUTION_LIBRARY "convolution_library"
+/* Whether attention may, where the former allows it. First 1. */
+#define MICA_SETTING_ATTENTION_LIBRARY "attention_library"
 /* Whether convolutions of float32 may round their operands to TF32. First 1. */
 #define MICA_SETTING_CONVOLUTION_TF32 "convolution_tf32"
 /* Whether a convolution of new sizes tries its algorithms and keeps the fastest, and how many it tries (0:
  * all). First 0, and 10. */
 #define MICA_SETTING_CONVOLUTION_BENCHMARK "convolution_benchmark"
 #define MICA_SETTING_CONVOLUTION_BENCHMARK_LIMIT "convolution_benchmark_limit"
-/* Whether convolutions have to give the same bits in every run. First 0. */
+/* Whether convolutions have to give the same bits in every run, and gradients of attention. First 0. */
 #define MICA_SETTING_CONVOLUTION_DETERMINISTIC "convolution_deterministic"
 /* Whether every operator has to give the same bits in every run: 0 no, 1 yes, 2 where it can, else it warns.
  * A kernel that cannot answers NOT_IMPLEMENTED, and the CPU computes. First 0. */

@@ -2,10 +2,13 @@
 // layouts against plain loops. Runs in processes of cuda_test.cc whose environment names the libraries.
 #include <dlfcn.h>
 
+#include <atomic>
 #include <cmath>
 #include <cstring>
 #include <functional>
+#include <new>
 #include <random>
+#include <thread>
 #include <vector>
 
 #include <mica/plugin.h>
@@ -13,6 +16,7 @@
 #include "plugins/cuda/attention.h"
 #include "plugins/cuda/cudnn.h"
 #include "test/support/mica_test.h"
+#include "test/unit/gpu/fake_host.h"
 
 namespace cuda::test {
 namespace {
@@ -21,11 +25,13 @@ using gpu::AttentionProblem;
 using gpu::AttentionShape;
 using gpu::AttentionTensor;
 
-int Count(const char* function) {
+template <typename R = int, typename... A>
+R Fake(const char* function, A... arguments) {
   void* handle = dlopen("libcudnn.so.9", RTLD_NOW | RTLD_NOLOAD);
   REQUIRE(handle);
-  return reinterpret_cast<int (*)()>(dlsym(handle, function))();
+  return reinterpret_cast<R (*)(A...)>(dlsym(handle, function))(arguments...);
 }
+int Count(const char* function) { return Fake(function); }
 
 float FromBits(uint16_t bits, int32_t dtype) {
   if (dtype == MICA_F16) {
@@ -96,6 +102,8 @@ class Case {
         grad_key(s, false, order, nullptr),
         grad_value(s, false, order, nullptr),
         log_sum(static_cast<size_t>(s.batch * s.heads * s.queries)) {
+    GetHost().settings[MICA_SETTING_CONVOLUTION_LIBRARY] = 1;
+    GetHost().settings[MICA_SETTING_ATTENTION_LIBRARY] = 1;
     problem.shape = s;
     problem.scale = 0.3;
     problem.stream = 5;
@@ -282,6 +290,111 @@ TEST_CASE("attention's plans are kept", "[.][fakes-attention]") {
     REQUIRE(calls < 1000);
   }
   REQUIRE(calls > 10);
+}
+
+TEST_CASE("plans of attention that need more memory than they may are not taken from the disk",
+          "[.][fakes-attention]") {
+  std::mt19937 generator(6);
+  Case one(Shape(1, 1, 1, 6, 6, 16, false, MICA_F16), Order::kHeadsInside, generator);
+  one.Check();
+  one.problem.device = 1;
+  Fake<void>("FakeWorkspace", (int64_t{1} << 30) + 1);
+  one.problem.workspace = [](size_t) -> void* { throw std::bad_alloc(); };
+  REQUIRE(!GetCudnnAttention().Forward(one.problem));
+  Fake<void>("FakeWorkspace", int64_t{100});
+}
+
+TEST_CASE("attention as settings allow it", "[.][fakes]") {
+  auto& settings = GetHost().settings;
+  std::mt19937 generator(7);
+  Case one(Shape(1, 1, 1, 4, 6, 8, false, MICA_F16), Order::kHeadsInside, generator);
+  one.Check();
+  for (const char* name : {MICA_SETTING_CONVOLUTION_LIBRARY, MICA_SETTING_ATTENTION_LIBRARY}) {
+    settings[name] = 0;
+    REQUIRE((!GetCudnnAttention().Has(0, one.s) && !GetCudnnAttention().Forward(one.problem) &&
+             !GetCudnnAttention().Backward(one.problem)));
+    settings[name] = 1;
+  }
+  for (const char* name : {MICA_SETTING_CONVOLUTION_DETERMINISTIC, MICA_SETTING_DETERMINISTIC}) {
+    settings[name] = 1;
+    one.workspace.clear();
+    REQUIRE((GetCudnnAttention().Forward(one.problem) && !GetCudnnAttention().Backward(one.problem)));
+    settings[name] = 0;
+  }
+  one.Check();
+}
+
+TEST_CASE("attention without memory, or that fails", "[.][fakes]") {
+  FakeHost& host = GetHost();
+  std::mt19937 generator(8);
+  Case one(Shape(1, 1, 1, 3, 6, 8, false, MICA_BF16), Order::kHeadsInside, generator);
+  one.Check();
+  const auto forward = [&] { return one.workspace.clear(), GetCudnnAttention().Forward(one.problem); };
+  const auto own = one.problem.workspace;
+  one.problem.workspace = [](size_t) -> void* {
+    throw mica::plugin::Error(MICA_ERROR_OUT_OF_MEMORY, "no memory");
+  };
+  host.warnings.clear();
+  const int emptied = host.emptied;
+  REQUIRE((!forward() && host.emptied == emptied + 1 && host.warnings.size() == 1));
+  REQUIRE_THAT(host.warnings[0], Catch::Matchers::Contains("no memory Mica's own kernels"));
+  one.problem.workspace = [&](size_t size) {
+    one.workspace.clear();  // the second time, too
+    return own(size);
+  };
+  REQUIRE(forward());
+  Fake<void>("FakeFail", int{CUDNN_STATUS_INTERNAL_ERROR_DEVICE_ALLOCATION_FAILED}, 1);
+  REQUIRE((forward() && host.emptied == emptied + 2));
+  for (const int status : {CUDNN_STATUS_INTERNAL_ERROR, CUDNN_STATUS_EXECUTION_FAILED}) {
+    Case other(Shape(1, 1, 1, 3, 7 + status % 3, 8, false, MICA_BF16), Order::kHeadsInside, generator);
+    other.Check();
+    Fake<void>("FakeFail", status, 1);
+    other.workspace.clear();
+    REQUIRE(!GetCudnnAttention().Forward(other.problem));
+    other.workspace.clear();
+    REQUIRE(!GetCudnnAttention().Forward(other.problem));  // nor later
+  }
+  host.warnings.clear();
+}
+
+TEST_CASE("a plan of attention serves one thread at a time", "[.][fakes]") {
+  std::mt19937 generator(9);
+  const AttentionShape shape = Shape(2, 2, 2, 16, 16, 16, false, MICA_F16);
+  Case(shape, Order::kHeadsInside, generator).Check();
+  std::atomic<int> right{0};
+  std::vector<std::thread> threads;
+  for (int t = 0; t < 4; ++t) {
+    Case* const one = new Case(shape, Order::kHeadsInside, generator);
+    one->problem.workspace = [one](size_t size) {
+      one->workspace.assign(size, 0);
+      return one->workspace.data();
+    };
+    threads.emplace_back([one, &right] {
+      for (int i = 0; i < 10; ++i) {
+        try {
+          right += GetCudnnAttention().Forward(one->problem);
+        } catch (const mica::plugin::Error&) {
+        }
+      }
+      delete one;
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  REQUIRE(right == 40);
+}
+
+TEST_CASE("many shapes leave the plans of others", "[.][fakes-attention]") {
+  std::mt19937 generator(10);
+  Case kept(Shape(1, 1, 1, 2, 3, 8, false, MICA_BF16), Order::kHeadsInside, generator);
+  kept.Check();
+  const int plans = Count("FakePlans"), restored = Count("FakeRestored");
+  Case other(Shape(1, 1, 1, 2, 2, 8, false, MICA_BF16), Order::kHeadsInside, generator);
+  for (int64_t chunks = 2; chunks < 5000; ++chunks) {
+    other.problem.query.row = 8 * chunks;
+    REQUIRE(!GetCudnnAttention().Forward(other.problem));  // a new shape has to come often
+  }
+  kept.Check();
+  REQUIRE((Count("FakeRestored") == restored && Count("FakePlans") == plans));
 }
 
 TEST_CASE("attention that cuDNN is not asked for", "[.][fakes]") {

@@ -2,7 +2,7 @@
 // operation after the other on the host, in double and rounded as each tensor's type says.
 //
 // It is stricter than cuDNN: an attribute that a descriptor lacks, a second one of the same name, sizes that
-// do not fit and a tensor without memory are errors. FAKE_CUDNN_REFUSES
+// do not fit, a tensor without memory and a plan that two threads run at once are errors. FAKE_CUDNN_REFUSES
 // names what it refuses: "graph", "plan" (the first configuration alone) or "run". A plan's JSON is the
 // address of its graph, which this process alone takes, and while the graph is there.
 #include <algorithm>
@@ -21,6 +21,8 @@
 
 #define FAKE(type) extern "C" __attribute__((visibility("default"))) type
 
+FAKE(int) FakeFailure();
+
 namespace {
 
 constexpr int kBadParam = 2000, kNotSupported = 3000, kInternal = 4000;
@@ -30,13 +32,15 @@ enum MoreKinds { kGraph = 15, kPack = 16, kTensor = 17, kMatmul = 18, kMatmulOpe
 enum EvenMoreKinds { kReduction = 21, kReductionOperation = 22, kReshapeOperation = 31 };
 
 std::atomic<int> g_descriptors{0}, g_plans{0}, g_restored{0}, g_runs{0};
-std::set<const void*> g_graphs;  // of finalized plans
+std::atomic<int64_t> g_workspace{100};  // of a plan
+std::set<const void*> g_graphs;         // of finalized plans
 
 struct Descriptor {
   explicit Descriptor(int kind) : kind(kind) { ++g_descriptors; }
   ~Descriptor() { --g_descriptors, g_graphs.erase(this); }
   const int kind;
   bool finalized = false;
+  std::atomic<bool> is_running{false};          // a plan
   int number = 0;                               // of a configuration
   std::map<int, std::vector<char>> attributes;  // bytes
 
@@ -345,6 +349,7 @@ FAKE(int) FakeDescriptors() { return g_descriptors; }
 FAKE(int) FakePlans() { return g_plans; }
 FAKE(int) FakeRestored() { return g_restored; }
 FAKE(int) FakeGraphRuns() { return g_runs; }
+FAKE(void) FakeWorkspace(int64_t size) { g_workspace = size; }
 
 FAKE(int) cudnnBackendCreateDescriptor(int kind, void** made) { return *made = new Descriptor(kind), 0; }
 FAKE(int) cudnnBackendDestroyDescriptor(void* descriptor) {
@@ -395,7 +400,7 @@ cudnnBackendGetAttribute(void* descriptor, int name, int, int64_t most, int64_t*
     return 0;
   }
   if (most < 1) return kBadParam;
-  if (name == 402) return *count = 1, *static_cast<int64_t*>(values) = 100, 0;
+  if (name == 402) return *count = 1, *static_cast<int64_t*>(values) = g_workspace, 0;
   if (name != 202) return kBadParam;
   for (int i = 0; i < 2; ++i) {
     auto& configuration = *static_cast<Descriptor*>(static_cast<void**>(values)[i]);
@@ -410,6 +415,9 @@ cudnnBackendGetAttribute(void* descriptor, int name, int, int64_t most, int64_t*
 
 FAKE(int) cudnnBackendExecute(void*, void* plan, void* pack) {
   if (Refuses("run")) return kNotSupported;
+  if (const int failure = FakeFailure()) return failure;
+  std::atomic<bool>& is_running = static_cast<Descriptor*>(plan)->is_running;
+  if (is_running.exchange(true)) return kBadParam;
   const auto& given = *static_cast<const Descriptor*>(pack);
   const auto ids = given.All<int64_t>(1000);
   const auto pointers = given.All<void*>(1001);
@@ -421,5 +429,6 @@ FAKE(int) cudnnBackendExecute(void*, void* plan, void* pack) {
   Machine machine(std::move(memory));
   const Descriptor& graph = *GraphOf(*static_cast<const Descriptor*>(plan));
   for (const void* operation : graph.All<void*>(801)) machine.Run(*static_cast<const Descriptor*>(operation));
+  is_running = false;
   return ++g_runs, 0;
 }
