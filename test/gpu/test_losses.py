@@ -130,6 +130,40 @@ def test_cross_entropy_of_every_layout(layout, dtype):
     assert worst(x.grad, wide.grad) < 2 * CLOSE[dtype]  # without gaps alone the sums are float32
 
 
+def test_cross_entropy_in_one_kernel_only_where_it_is_one():
+    x = mica.randn(6, 40).to(DEVICE)
+    target = mica.arange(6).to(DEVICE)
+    inputs = lambda loss: [node.name() for node, _ in loss.grad_fn.next_functions if node]  # noqa: E731
+    fused = lambda *a: "LogSoftmaxBackward0" not in inputs(F.cross_entropy(*a))  # noqa: E731
+    parts = {
+        "whole": x,
+        "a slice": x[:, :37],
+        "rows apart": x[::2],
+        "transposed": x.t()[:6],
+        "columns": x[:, ::2],
+    }
+    found = {
+        name: fused(part.detach().requires_grad_(True), target[: len(part)]) for name, part in parts.items()
+    }
+    assert found == {
+        "whole": True,
+        "a slice": True,
+        "rows apart": True,
+        "transposed": False,
+        "columns": False,
+    }
+    x = x.detach().requires_grad_(True)
+    assert not fused(x, target.to(mica.uint8))
+    assert not fused(x, target, mica.ones(40, device=DEVICE, dtype=mica.float64))
+
+
+def test_cross_entropy_without_classes_is_as_on_the_cpu():
+    for shape in ((0, 0), (0, 3)):
+        x, target = mica.zeros(*shape), mica.zeros(0, dtype=mica.int64)
+        assert F.cross_entropy(x, target).isnan().item()
+        assert F.cross_entropy(x.to(DEVICE), target.to(DEVICE)).cpu().isnan().item()
+
+
 def test_cross_entropy_through_transforms():
     mica.manual_seed(2)
     x, target = mica.randn(4, 5, dtype=mica.float64), mica.tensor([0, 4, 2, 1])

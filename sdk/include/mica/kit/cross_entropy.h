@@ -30,7 +30,7 @@ struct Logits {
   const MicaTensor *target, *weight;
 
   Logits(const MicaCall* call, const MicaTensor* self, const MicaTensor* target_, const MicaTensor* weight_)
-      : rows(call, self, {self->dl.shape + std::max(0, self->dl.ndim - 1), 1}, 1),
+      : rows(call, self, {self->dl.shape + std::max(0, self->dl.ndim - 1), 1}, 1, true),
         target(target_),
         weight(weight_) {
     const TensorRef classes(target);
@@ -57,7 +57,7 @@ struct Logits {
   void AddTo(Launch& launch) const {
     launch.Pointer(DataOf(target)).Value<int64_t>(StrideOf(TensorRef(target)));
     launch.Pointer(DataOf(weight)).Value<int64_t>(weight ? StrideOf(TensorRef(weight)) : 0);
-    normalization::AddIndices(launch, rows, {rows.count, rows.length});
+    normalization::AddIndices(launch, rows, {rows.count, rows.length, rows.stride});
   }
 };
 

@@ -27,18 +27,20 @@ constexpr int64_t kKept = 128;       // bytes of the rows that a member keeps in
 struct Rows {
   const Device& device;
   int32_t dtype, lane;
-  int64_t count = 1, length = 1;
-  std::vector<int64_t> statistics;  // the sizes of mean and rstd
+  int64_t count = 1, length = 1, stride = 0;  // of a row to the next
+  std::vector<int64_t> statistics;            // the sizes of mean and rstd
   bool small;
   int team = 1, group = 128, chunk = 1, parts = 0, fold = 1;
 
-  // `operands`: how many rows a member keeps at once.
-  Rows(const MicaCall* call, const MicaTensor* input, MicaIntSpan normalized_shape, int operands)
+  // `operands`: how many rows a member keeps at once. `gaps`: whether there may be some between rows of a
+  // matrix.
+  Rows(const MicaCall* call, const MicaTensor* input, MicaIntSpan normalized_shape, int operands,
+       bool gaps = false)
       : device(DeviceOf(call)), dtype(DtypeOf(input)) {
     const TensorRef t(input);
     const int64_t ndim = t.ndim(), trailing = normalized_shape.size;
     if (!device.is_wide || device.access_bytes == 0 || dtype < MICA_F16 || dtype > MICA_F64 ||
-        !t.contiguous() || trailing < 1 || trailing > ndim)
+        !(t.contiguous() || (gaps && HasDenseRows(t))) || trailing < 1 || trailing > ndim)
       throw NotImplemented();
     CheckDtype(device, dtype);
     lane = LaneDtype(dtype);
@@ -49,13 +51,14 @@ struct Rows {
       statistics.push_back(own < 0 ? t.size(d) : 1);
     }
     if (count == 0 || length == 0) throw NotImplemented();
-    small = count * length < (int64_t{1} << 30);
+    stride = t.contiguous() ? length : t.stride(0);
+    small = count * stride < (int64_t{1} << 30);
     chunk = std::max(1, device.access_bytes / BytesOf(dtype));
     while (team < 512 && team * chunk < length && (team * chunk * 4 < length || count * team < kItems))
       team *= 2;
     group = std::max(group, team);
     while (fold * fold < team) fold *= 2;
-    const int64_t stride = int64_t{team} * chunk, needed = (length + stride - 1) / stride;
+    const int64_t step = int64_t{team} * chunk, needed = (length + step - 1) / step;
     if (needed * chunk * BytesOf(dtype) * operands <= kKept) parts = static_cast<int>(needed);
   }
 
@@ -65,6 +68,9 @@ struct Rows {
     const TensorRef t(tensor);
     const bool fits = t.dtype() >= MICA_F16 && t.dtype() <= lane && t.contiguous() && t.numel() == n;
     if (!fits) throw NotImplemented();
+  }
+  static bool HasDenseRows(const TensorRef& t) {
+    return t.ndim() == 2 && t.stride(1) == 1 && t.stride(0) >= t.size(1);
   }
   bool IsWhole() const { return length % chunk == 0; }
   int64_t Groups() const { return (count * team + group - 1) / group; }

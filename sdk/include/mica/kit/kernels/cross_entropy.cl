@@ -73,12 +73,12 @@ static LANE weight_of(const E_INPUT* weight, long stride, long chosen) {
 // other; and its loss: to `out` where nothing is reduced, else to `losses`, with the weights behind.
 kernel void cross_entropy(const global E_INPUT* input, const global long* target, const long target_stride,
                           const global E_INPUT* weight, const long weight_stride, const INDEX rows,
-                          const INDEX length, const int reduction, const long ignored, global E_INPUT* out,
-                          global LANE* total, global LANE* normalizers, global LANE* losses, global int* raised) {
+                          const INDEX length, const INDEX stride, const int reduction, const long ignored,
+                          global E_INPUT* out, global LANE* total, global LANE* normalizers, global LANE* losses, global int* raised) {
   local LANE slots[2][GROUP];
   const INDEX row = ROW;
   const int end = row < rows ? length : 0;  // a team without a row waits with the others
-  const global E_INPUT* x = input + row * length;
+  const global E_INPUT* x = input + row * stride;
   const bool tells = TEAM_MEMBER == 0 && row < rows;
   const long chosen = tells ? target[row * target_stride] : ignored;
   const bool inside = chosen >= 0 && chosen < (long)length;
@@ -154,11 +154,12 @@ kernel void add_rows(const global LANE* losses, const INDEX rows, const int redu
 kernel void cross_entropy_backward(const global E_INPUT* grad, const long grad_stride, const global E_INPUT* input,
                                    const global long* target, const long target_stride,
                                    const global E_INPUT* weight, const long weight_stride, const INDEX rows,
-                                   const INDEX length, const int reduction, const long ignored,
+                                   const INDEX length, const INDEX stride, const int reduction,
+                                   const long ignored,
                                    const global LANE* total, const global LANE* normalizers, global E_INPUT* out) {
   const INDEX row = ROW;
   if (row >= rows) return;
-  const global E_INPUT* x = input + row * length;
+  const global E_INPUT* x = input + row * stride;
   const long chosen = target[row * target_stride];
   // A row that does not count has a gradient of 0, whatever it holds.
   const bool has = chosen != ignored && chosen >= 0 && chosen < (long)length;
