@@ -11,7 +11,7 @@ namespace mica {
 // The table that MicaHost::extension gives for MICA_SETTINGS_EXTENSION.
 const MicaSettings* SettingsExtension();
 
-// Throw a kValueError Error for a name that no setting has.
+// Throw a kValueError Error for a name that no setting has, and for a number that is none of its.
 int64_t GetSetting(std::string_view name);
 void SetSetting(std::string_view name, int64_t value);
 

@@ -41,8 +41,12 @@ print(mica.get_float32_matmul_precision())
 matmul.fp32_precision = cudnn.conv.fp32_precision = "tf32"
 shown("float32_matmul_precision", "convolution_tf32")
 print(mica.get_float32_matmul_precision(), matmul.fp32_precision, cudnn.conv.fp32_precision)
-matmul.fp32_precision = cudnn.conv.fp32_precision = "none"
-shown("float32_matmul_precision", "convolution_tf32")
+for word in ("ieee", "none"):
+    matmul.fp32_precision = cudnn.conv.fp32_precision = word
+    print(matmul.fp32_precision, cudnn.conv.fp32_precision)
+    shown("float32_matmul_precision", "convolution_tf32")
+cudnn.allow_tf32 = False
+print(cudnn.conv.fp32_precision)
 """
     assert said(program) == [
         "0 1 1 1 1 0 10 0 0 -1",
@@ -51,7 +55,11 @@ shown("float32_matmul_precision", "convolution_tf32")
         "highest",
         "1 1",
         "high tf32 tf32",
+        "ieee ieee",
+        "0 0",
+        "none none",
         "0 1",
+        "ieee",
     ]
 
 
@@ -73,6 +81,23 @@ shown("convolution_library", "convolution_benchmark", "convolution_tf32")
     assert said(program) == ["0 1", "True False", "0 1 0", "1 0 1"]
 
 
+def test_attention_by_cudnn_is_a_setting() -> None:
+    program = """
+import mica.torch
+mica.torch.install()
+import torch
+from torch.nn.attention import SDPBackend, sdpa_kernel
+shown("attention_library")
+torch.backends.cuda.enable_cudnn_sdp(False)
+shown("attention_library")
+torch.backends.cuda.enable_cudnn_sdp(True)
+with sdpa_kernel(SDPBackend.MATH):
+    shown("attention_library")
+shown("attention_library")
+"""
+    assert said(program) == ["1", "0", "0", "1"]
+
+
 def test_bad_settings() -> None:
     program = """
 def attempt(module, name, value):
@@ -82,18 +107,23 @@ def attempt(module, name, value):
         print(f"{type(error).__name__}: {error}")
 attempt(mica.backends.cudnn, "allow_tf32", 1)
 attempt(mica.backends.cudnn, "benchmark_limit", "many")
+attempt(mica.backends.cudnn, "benchmark_limit", True)
 attempt(mica.backends.cudnn.conv, "fp32_precision", "fp8")
-try:
-    mica._C._set_setting("unknown", 1)
-except ValueError as error:
-    print(error)
+for name, number in (("unknown", 1), ("deterministic", 3), ("convolution_benchmark_limit", -1)):
+    try:
+        mica._C._set_setting(name, number)
+    except ValueError as error:
+        print(error)
 shown("convolution_tf32", "convolution_benchmark_limit")
 """
     assert said(program) == [
         "TypeError: The setting (allow_tf32) is True or False; this value is of type (int).",
         "TypeError: The setting (benchmark_limit) is an int; this value is of type (str).",
+        "TypeError: The setting (benchmark_limit) is an int; this value is of type (bool).",
         "RuntimeError: The precision (fp8) is unknown; expected 'tf32', 'ieee' or 'none'.",
         "The setting (unknown) does not exist; <mica/settings.h> lists them.",
+        "The number (3) of the setting (deterministic) is not from 0 to (2).",
+        "The number (-1) of the setting (convolution_benchmark_limit) is not from 0 to (9223372036854775807).",
         "1 10",
     ]
 

@@ -1,5 +1,5 @@
 """Which way scaled_dot_product_attention goes: Mica chooses by itself, so that a wish is kept and
-has no effect, as torch treats one that it cannot fulfil by the same numbers."""
+has no effect, as torch treats one that it cannot fulfil by the same numbers, but that for no cuDNN."""
 
 from __future__ import annotations
 
@@ -7,6 +7,8 @@ import enum
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
+
+from mica import _C
 
 
 class SDPBackend(enum.Enum):
@@ -36,6 +38,14 @@ class SDPBackend(enum.Enum):
 
 # The ways that are wished for, by the names that torch.backends.cuda has for them.
 switches = {"flash": True, "mem_efficient": True, "math": True, "cudnn": True}
+
+
+def set_switches(wanted: dict[str, bool]) -> None:
+    """Sets switches. That of cuDNN is a setting, which the CUDA plugin reads."""
+    switches.update(wanted)
+    _C._set_setting("attention_library", int(switches["cudnn"]))
+
+
 _SWITCH = {
     SDPBackend.FLASH_ATTENTION: "flash",
     SDPBackend.EFFICIENT_ATTENTION: "mem_efficient",
@@ -49,7 +59,8 @@ def sdpa_kernel(backends: Any, set_priority: bool = False) -> Iterator[None]:
     """A block within which `scaled_dot_product_attention` is wished to go one of these ways.
 
     As `torch.nn.attention.sdpa_kernel`, except that Mica chooses the way by itself: the wish is kept, and
-    seen by `torch.backends.cuda.flash_sdp_enabled` and its like, but changes neither results nor speed.
+    seen by `torch.backends.cuda.flash_sdp_enabled` and its like. Without SDPBackend.CUDNN_ATTENTION, cuDNN is not
+    asked; the others change nothing.
 
     Args:
         backends (SDPBackend or sequence of SDPBackend): The ways.
@@ -73,8 +84,8 @@ def sdpa_kernel(backends: Any, set_priority: bool = False) -> Iterator[None]:
         if not isinstance(backend, SDPBackend):
             raise AssertionError(f"The backend ({backend!r}) is no SDPBackend.")
     before = dict(switches)
-    switches.update(dict.fromkeys(switches, False) | {_SWITCH[b]: True for b in wanted if b in _SWITCH})
+    set_switches(dict.fromkeys(switches, False) | {_SWITCH[b]: True for b in wanted if b in _SWITCH})
     try:
         yield
     finally:
-        switches.update(before)
+        set_switches(before)

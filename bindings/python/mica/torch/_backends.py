@@ -1,7 +1,8 @@
 """Switches of torch.backends that a program sets and reads back.
 
 They choose among kernels of CUDA, which Mica's CPU has not: a switch remembers its value, as in
-torch's build without a GPU, and changes no result.
+torch's build without a GPU. That of cuDNN is obeyed (attention_library of <mica/settings.h>); the others change no
+result.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from mica.nn.attention import switches as _switches
+from mica.nn.attention import set_switches as _set_switches, switches as _switches
 
 _reduced_math = [False]
 
@@ -18,7 +19,7 @@ _reduced_math = [False]
 def _setter(switch: str, name: str) -> Any:
     def enable(enabled: bool) -> None:
         """Sets the switch."""
-        _switches[switch] = bool(enabled)
+        _set_switches({switch: bool(enabled)})
 
     enable.__name__ = enable.__qualname__ = name
     return enable
@@ -57,13 +58,18 @@ def sdp_kernel(
 ) -> Iterator[dict[str, bool]]:
     """A block with these switches of attention; the old values come back after it."""
     before = dict(_switches)
-    _switches.update(
-        flash=enable_flash, math=enable_math, mem_efficient=enable_mem_efficient, cudnn=enable_cudnn
+    _set_switches(
+        {
+            "flash": enable_flash,
+            "math": enable_math,
+            "mem_efficient": enable_mem_efficient,
+            "cudnn": enable_cudnn,
+        }
     )
     try:
         yield {}
     finally:
-        _switches.update(before)
+        _set_switches(before)
 
 
 @contextmanager
