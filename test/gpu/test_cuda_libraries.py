@@ -22,8 +22,8 @@ def same(f, *tensors):
     got = f(*[t.to("cuda") for t in tensors]).cpu()
     assert got.tolist() == f(*tensors).tolist(), [t.shape for t in tensors]
 
-# Beyond one tile of the kit's kernel in one size, 64, or in several.
-for m, k, n in ((65, 64, 64), (64, 65, 64), (64, 64, 65), (1, 70, 65), (70, 70, 1), (65, 1, 1), (66, 67, 68)):
+# Beyond the kit's kernel of small products in one size, 128, or in several.
+for m, k, n in ((129, 64, 64), (64, 129, 64), (64, 64, 129), (1, 70, 129), (130, 70, 1), (129, 1, 1), (66, 131, 68)):
     x, w, b = ints(m, k), ints(n, k), ints(n)
     same(F.linear, x, w, b)
     same(F.linear, x, w)
@@ -32,7 +32,7 @@ for m, k, n in ((65, 64, 64), (64, 65, 64), (64, 64, 65), (1, 70, 65), (70, 70, 
     same(lambda w, x: x.t().t() @ w.t(), w, x)
     if m == 1:
         same(lambda c, x, w: c.addmm_(x, w.t()), ints(1, n), x, w)  # what is added lies where the result goes
-same(lambda a, b: a @ b, ints(65, 2, 3), ints(65, 3, 2))
+same(lambda a, b: a @ b, ints(1025, 2, 3), ints(1025, 3, 2))
 for groups in (1, 2):
     same(lambda x, w: F.conv2d(x, w, padding=1, stride=2, groups=groups), ints(2, 4, 5, 5), ints(2, 4 // groups, 3, 3))
 print("right")

@@ -1,4 +1,5 @@
-// mm, bmm, mv and their forms with an addend, on the tiled product, and dot, a reduction.
+// mm, bmm, mv and their forms with an addend, on a library's product, the tiled one, or that of small
+// matrices; and dot, a reduction.
 //
 // Operands are read through their strides, so that a transposed one costs no copy;
 // half types are multiplied and added up in float.
@@ -6,65 +7,21 @@
 
 #include <mica/kit/gemm.h>
 #include <mica/kit/pointwise.h>
+#include <mica/kit/product.h>
 #include <mica/kit/reduce.h>
+#include <mica/kit/small_product.h>
 
 namespace mica {
 namespace kit {
 
 namespace matmul {
 
-using plugin::TensorRef;
-
-// A matrix of a batch: [batch, rows, columns] with strides in elements.
-struct Matrix {
-  void* data = nullptr;
-  int32_t dtype = 0;
-  int64_t batch = 0, row = 0, column = 0;
-};
-
-// `dims` of the tensor are (batch, row, column), the row, the column, or none; a size
-// of 1 is broadcast.
-inline Matrix MatrixOf(const MicaTensor* tensor, bool column_vector = false) {
-  const TensorRef t(tensor);
-  Matrix m{t.data<void>(), t.dtype(), 0, 0, 0};
-  const auto stride = [&](int d) { return t.size(d) == 1 ? 0 : t.stride(d); };
-  if (t.ndim() == 1 && column_vector) {
-    m.row = stride(0);
-    return m;
-  }
-  if (t.ndim() >= 1) m.column = stride(-1);
-  if (t.ndim() >= 2) m.row = stride(-2);
-  if (t.ndim() >= 3) m.batch = stride(-3);
-  return m;
-}
-
-inline bool IsZero(const MicaScalar& s) {
-  return s.tag == MICA_SCALAR_FLOAT ? s.u.f == 0 : s.tag == MICA_SCALAR_INT && s.u.i == 0;
-}
-
-struct Product {
-  const MicaCall* call;
-  Matrix a, b, c, out;
-  int64_t batches, m, n, k;
-  bool add = false;
-  MicaScalar alpha{MICA_SCALAR_INT, 0, {1}}, beta{MICA_SCALAR_INT, 0, {0}};
-};
-
-inline std::string PointerParameter(const Matrix& m, const char* name, bool is_const) {
-  const std::string n(name);
-  return std::string(is_const ? "const " : "") + "global E_" + Suffix(m.dtype) + "* " + n + ", const long " +
-         n + "_z, const long " + n + "_r, const long " + n + "_c, ";
-}
-
 inline GemmText Text(const Product& p) {
   const auto load = [](const Matrix& m, const std::string& n, const std::string& at) {
     return "LOAD_" + std::string(Suffix(m.dtype)) + "(" + n + " + " + at + ", 1)";
   };
   GemmText text;
-  text.parameters = PointerParameter(p.a, "a", true) + PointerParameter(p.b, "b", true) +
-                    PointerParameter(p.out, "out", false);
-  if (p.add) text.parameters += PointerParameter(p.c, "c", true) + "const LANE alpha, const LANE beta, ";
-  text.parameters += "const int unused";
+  text.parameters = MatrixParameters(p);
   text.setup =
       "const long own_a = z * a_z + own_m * a_r, own_b = z * b_z + own_n * b_c; "
       "const long m_out = z * out_z + own_m * out_r, n_out = own_n * out_c;";
@@ -78,15 +35,6 @@ inline GemmText Text(const Product& p) {
   return text;
 }
 
-// Products of one tile of the kit's kernel (gemm.h), and as deep: a library takes longer to be called than
-// they take to be computed (on an H100 17 us a call, of which the kernel is 3).
-constexpr int64_t kSmallSide = 64, kSmallDepth = 64, kSmallBatches = 64;
-
-inline bool IsSmall(const Product& p) {
-  return p.m <= kSmallSide && p.n <= kSmallSide && p.k <= kSmallDepth && p.batches <= kSmallBatches &&
-         p.out.dtype != MICA_C64 && p.out.dtype != MICA_C128;
-}
-
 // Whether the addend is a row that all rows get, as it is.
 inline bool AddsRow(const Product& p) {
   const bool once =
@@ -97,7 +45,6 @@ inline bool AddsRow(const Product& p) {
 // The same by the driver's library; false where it has none. An addend that the library does not add by
 // itself is first copied to where the result goes.
 inline bool RunByLibrary(const Product& p) {
-  if (IsSmall(p)) return false;
   const auto same = [&](const Matrix& m) { return m.dtype == p.out.dtype; };
   if (!same(p.a) || !same(p.b) || (p.add && !same(p.c)) || p.m == 0 || p.n == 0) return false;
   MatrixProduct product;
@@ -126,32 +73,15 @@ inline bool RunByLibrary(const Product& p) {
   return TheDriver()->Multiply(device, product, p.call->stream);
 }
 
-inline void Run(Product p) {
+inline void Run(const Product& p) {
+  if (IsSmall(p)) return RunSmall(p);
   if (RunByLibrary(p)) return;
-  const Device& device = DeviceOf(p.call);
-  const int32_t lane = ProductLane(device, p.out.dtype);
-  for (const Matrix* m : {&p.a, &p.b, &p.c}) ProductLane(device, m->data ? m->dtype : p.out.dtype);
+  const int32_t lane = LaneOf(p);
   Key key("matmul");
   key.Add(lane).Add(p.a.dtype).Add(p.b.dtype).Add(p.out.dtype).Add(p.add ? p.c.dtype : -1);
   const Kernel& kernel = FindGemm(p.call, lane, key, [&] { return Text(p); });
   Launch launch(p.call, kernel);
-  const auto matrix = [&](const Matrix& m) {
-    launch.Pointer(m.data).Value<int64_t>(m.batch).Value<int64_t>(m.row).Value<int64_t>(m.column);
-  };
-  matrix(p.a);
-  matrix(p.b);
-  matrix(p.out);
-  if (p.add) {
-    matrix(p.c);
-    for (const MicaScalar& scalar : {p.alpha, p.beta}) {
-      MicaValue value = {};
-      value.tag = MICA_VALUE_SCALAR;
-      value.u.scalar = scalar;
-      const LaneBytes number = NumberOf(value, lane);
-      launch.Bytes(number.bytes, number.size);
-    }
-  }
-  launch.Value<int32_t>(0);
+  AppendMatrices(launch, p, lane);
   RunGemm(launch, p.m, p.n, p.k, p.batches);
 }
 

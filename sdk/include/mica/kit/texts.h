@@ -38,6 +38,9 @@ inline constexpr char kWindowText[] =
 inline constexpr char kGemmText[] =
 #include <mica/kit/kernels/gemm.cl>
     ;
+inline constexpr char kSmallProductText[] =
+#include <mica/kit/kernels/small_product.cl>
+    ;
 inline constexpr char kConvolutionText[] =
 #include <mica/kit/kernels/convolution.cl>
     ;
