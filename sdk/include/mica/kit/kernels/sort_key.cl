@@ -81,7 +81,19 @@ static BITS bits_of(KEY key) { return (BITS)(key & SIGN ? key ^ SIGN : key ^ ALL
   barrier(CLK_LOCAL_MEM_FENCE);
 
 // `before` becomes the sum of `own` of the items before this one, `total` that of all. A barrier must
-// stand between two of them, which share `sums`, of 2 * GROUP numbers.
+// stand between two of them, which share `sums`, of 2 * GROUP numbers. Where 32 neighbours add up without
+// local memory (HAS_SUMS_OF_32), one barrier is enough of the nine that 256 items need else.
+#ifdef HAS_SUMS_OF_32
+#define SCAN_GROUP(own, before, total)                                                      \
+  uint before = sum_up_to(own), total = 0;                                                  \
+  if (item % 32 == 31) sums[item / 32] = before;                                            \
+  barrier(CLK_LOCAL_MEM_FENCE);                                                             \
+  UNROLL for (uint others = 0; others < GROUP / 32; ++others) {                             \
+    if (others == item / 32) before += total;                                               \
+    total += sums[others];                                                                  \
+  }                                                                                         \
+  before -= own;
+#else
 #define SCAN_GROUP(own, before, total)                                                      \
   uint before = own, total, half_of_sums = 0;                                               \
   sums[item] = before;                                                                      \
@@ -94,6 +106,7 @@ static BITS bits_of(KEY key) { return (BITS)(key & SIGN ? key ^ SIGN : key ^ ALL
   }                                                                                         \
   before -= own;                                                                            \
   total = sums[half_of_sums + GROUP - 1];
+#endif
 
 // Counts up a number of local memory, and gives what it was.
 #ifdef __OPENCL_VERSION__
