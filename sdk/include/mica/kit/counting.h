@@ -1,15 +1,13 @@
 // nonzero, masked_select and masked_scatter: what the elements that are set give; see kernels/count.cl.
 //
 // The host waits for the number of elements that are set, since a result is as large (or a source must be),
-// and has them written. bincount sorts: equal numbers are neighbours, whose weights a work-item adds up
-// in their order, so that a sum does not depend on the device.
+// and has them written.
 #pragma once
 
 #include <algorithm>
 #include <vector>
 
 #include <mica/kit/pointwise.h>
-#include <mica/kit/sorting.h>
 
 namespace mica {
 namespace kit {
@@ -241,71 +239,10 @@ inline void MaskedScatter(const MicaCall* call, MicaTensor* self, MicaTensor* ma
   Write(s, counts, count, dense.data());
 }
 
-inline const Kernel& FindBins(const MicaCall* call, int32_t weights) {
-  const Device& device = DeviceOf(call);
-  Key key("bins");
-  key.Add(weights);
-  return FindKernel(device, key, "count_bins", call->name, [&] {
-    if (weights < 0)
-      return LanesText(device, {MICA_I64, 1}, false) + Define("WEIGHTS", "") + Define("SUM", "long") +
-             Define("ADD_UP", "out[bin] = last - first;") + kBinsText;
-    const std::string from = Suffix(weights), to = Suffix(weights == MICA_F32 ? MICA_F32 : MICA_F64);
-    return LanesText(device, {device.has_f64 ? MICA_F64 : MICA_F32, 1}, false) +
-           Define("WEIGHTS", "const global E_" + from + "* weights, const long stride,") +
-           Define("SUM", "E_" + to) +
-           Define("ADD_UP", "LANE sum = 0; for (long j = first; j < last; ++j) sum += LOAD_" + from +
-                                "(weights + places[j] * stride, 1); STORE_" + to + "(sum, out + bin, 1);") +
-           kBinsText;
-  });
-}
-
-inline MicaTensor* Bincount(const MicaCall* call, MicaTensor* self, MicaTensor* weights, int64_t minlength) {
-  const TensorRef in(self);
-  const int64_t n = in.numel();
-  // What is wrong with the call is for the portable kernel to say.
-  if (in.ndim() != 1 || in.dtype() <= MICA_BOOL || in.dtype() > MICA_I64 || minlength < 0 ||
-      n >= int64_t{1} << 31 || (weights && (weights->dl.ndim != 1 || weights->dl.shape[0] != n)))
-    throw plugin::NotImplemented();
-  const Device& device = DeviceOf(call);
-  const auto made = [&](int64_t size, int32_t dtype) {
-    return OwnedTensor::Empty(&size, 1, dtype, PlaceOf(call));
-  };
-  if (n == 0) {
-    OwnedTensor none = made(minlength, MICA_I64);
-    void* data = TensorRef(none.get()).data<void>();
-    if (minlength > 0) TheDriver()->Zero(device, data, static_cast<size_t>(minlength) * 8, call->stream);
-    return none.release();
-  }
-  const int32_t dtype = !weights ? MICA_I64 : DtypeOf(weights) == MICA_F32 ? MICA_F32 : MICA_F64;
-  CheckDtype(device, dtype);
-  const Workspace numbers(call, n * 8), sorted(call, n * 8), places(call, n * 8);
-  pointwise::CopyToDense(call, numbers.data(), MICA_I64, self);
-  const auto operand = [](const Workspace& room) { return Operand{room.data(), MICA_I64, {}}; };
-  sorting::RunRows(
-      {call, {{}, {operand(numbers), operand(sorted), operand(places)}}, {1, 1, 1}, n, {false, 0, n}});
-  int64_t least = 0, most = 0;
-  const auto* first = static_cast<const int64_t*>(sorted.data());
-  TheDriver()->Read(device, &least, first, sizeof(least), call->stream);
-  TheDriver()->Read(device, &most, first + n - 1, sizeof(most), call->stream);
-  MICA_PLUGIN_CHECK(least >= 0, MICA_ERROR_RUNTIME,
-                    "bincount only supports 1-d non-negative integral inputs, but an element of `self` is (" +
-                        std::to_string(least) + ").");
-  MICA_PLUGIN_CHECK(most < INT64_MAX, MICA_ERROR_RUNTIME,
-                    "Element (" + std::to_string(most) + ") of `self` is too large a bin.");
-  const int64_t bins = std::max(most + 1, minlength);
-  OwnedTensor out = made(bins, dtype);
-  Launch launch(call, FindBins(call, weights ? DtypeOf(weights) : -1));
-  launch.Pointer(sorted.data()).Pointer(places.data());
-  if (weights) launch.Pointer(weights->dl.data).Value<int64_t>(weights->dl.strides[0]);
-  launch.Pointer(TensorRef(out.get()).data<void>()).Value<int64_t>(n).Value<int64_t>(bins).Run(bins, 64);
-  return out.release();
-}
-
 inline void RegisterCounting(plugin::Registrar& registrar) {
   registrar.Kernel<&Nonzero>("nonzero");
   registrar.Kernel<&MaskedSelect>("masked_select");
   registrar.Kernel<&MaskedScatter>("masked_scatter.out");
-  registrar.Kernel<&Bincount>("bincount");
 }
 
 }  // namespace counting

@@ -7,6 +7,7 @@
 // makes a key of some tens of bytes and looks it up; a text is compiled when its key is new.
 #pragma once
 
+#include <mica/kit/bincount.h>
 #include <mica/kit/convolution.h>
 #include <mica/kit/copies.h>
 #include <mica/kit/counting.h>
@@ -45,6 +46,7 @@ inline void Register(plugin::Registrar& registrar, Driver& driver) {
   copies::RegisterCopies(registrar);
   sorting::RegisterSorting(registrar);
   counting::RegisterCounting(registrar);
+  bincount::RegisterBincount(registrar);
   searching::RegisterSearching(registrar);
   matmul::RegisterMatmul(registrar);
   convolution::RegisterConvolution(registrar);

@@ -121,7 +121,7 @@ inline std::string SortSource(const Rows& r, const Device& device, Way way, int6
   }
   return LanesText(device, {MICA_I64, 1}, r.small) + KeyText(r.space.operands[0].dtype, r.order.descending) +
          Define("GROUP", std::to_string(GroupOf(way))) + Define("SIZES", sizes) + Define("ROW(row)", row) +
-         kSortKeyText + TextOf(way, each, r.wide());
+         kSortKeyText + kCountUpText + TextOf(way, each, r.wide());
 }
 
 // Lists of entries, of which launches read one and write the other.

@@ -101,6 +101,12 @@ inline constexpr char kCountText[] =
 inline constexpr char kBinsText[] =
 #include <mica/kit/kernels/bins.cl>
     ;
+inline constexpr char kCountUpText[] =
+#include <mica/kit/kernels/count_up.cl>
+    ;
+inline constexpr char kFewBinsText[] =
+#include <mica/kit/kernels/few_bins.cl>
+    ;
 inline constexpr char kSearchText[] =
 #include <mica/kit/kernels/search.cl>
     ;
