@@ -272,9 +272,10 @@ void CudaDriver::CaptureBegin(int device, uint64_t stream) {
 
 uint64_t CudaDriver::CaptureEnd(int device, uint64_t stream) {
   Use(device);
+  const bool recorded = Capturing(device, stream);
   CUgraph graph = nullptr;
   const CUresult ended = Api().cuStreamEndCapture(Stream(stream), &graph);
-  CountRecordings(-1);
+  if (recorded) CountRecordings(-1);
   if (ended != CUDA_SUCCESS)
     Throw(ended, "cuStreamEndCapture", device,
           "What was recorded is lost: a call that cannot be recorded was made, or another stream that the "
