@@ -224,6 +224,7 @@ void Runner::Run(const Kernel& kernel, const uint32_t groups[3], const uint32_t 
   std::memcpy(item.size, size, sizeof(item.size));
   std::memcpy(item.groups, groups, sizeof(item.groups));
   item.barrier = Barrier;
+  item.misaligned = 0;
   const uint64_t count = uint64_t{groups[0]} * groups[1] * groups[2];
   Order order(count, seed, ~uint64_t{0});
   for (uint64_t i = 0; i < count; ++i) {
@@ -233,6 +234,11 @@ void Runner::Run(const Kernel& kernel, const uint32_t groups[3], const uint32_t 
     item.group[2] = static_cast<uint32_t>(group / groups[0] / groups[1]);
     RunGroup(seed, group);
   }
+  if (item.misaligned != 0)
+    MICA_PLUGIN_THROW(MICA_ERROR_RUNTIME,
+                      "The kernel (" + kernel.name + ") reads or writes several elements at once at line (" +
+                          std::to_string(item.misaligned) +
+                          ") of its text, from an address that is no multiple of their size.");
 }
 
 }  // namespace simt

@@ -18,6 +18,7 @@ namespace simt {
 struct Item {
   uint32_t id[3], group[3], size[3], groups[3];
   void (*barrier)(int line);
+  int misaligned;  // the line of a promise (assume_aligned) that was not kept; 0 if there is none
 };
 struct Table {
   Item item;

@@ -12,7 +12,7 @@ R"cl(
 #pragma OPENCL FP_CONTRACT ON
 #define ALIGNED(p) (p)
 #else
-#define ALIGNED(p) ((decltype(p))__builtin_assume_aligned(p, sizeof(*(p)) < 4 ? 4 * sizeof(*(p)) : 16))
+#define ALIGNED(p) assume_aligned(p, sizeof(*(p)) < 4 ? 4 * sizeof(*(p)) : 16)
 #endif
 // The first lanes of four vectors.
 static L joined(L a, L b, L c, L d) {
@@ -30,12 +30,14 @@ static L joined(L a, L b, L c, L d) {
 #define VECTORS 4          // of each operand that an item reads for 64 steps of k
 
 // Of the vectors of SIDE rows (of A, or columns of B), 64 deep, the item's i-th. What lies behind the matrix
-// is not read: its end is, once more.
+// is not read: its end is, once more, from where four neighbours begin.
+#define LAST_FOUR(size) (((size)-1) / 4 * 4)
 #define ROW(ALONG_K, i) (ALONG_K ? ((i) * GROUP + item) / 16 : item % 4 * 4)
 #define STEP(ALONG_K, i) (first_k + (ALONG_K ? item % 16 * 4 : ((i) * GROUP + item) / 4))
 #define READ_ROWS(READ, ALONG_K, to, rows, start, row_stride, k_stride)                     \
   UNROLL for (int i = 0; i < VECTORS; ++i) {                                                \
-    const int row = min(ROW(ALONG_K, i), (rows)-1), k = min(STEP(ALONG_K, i), K - 1);       \
+    const int row = min(ROW(ALONG_K, i), ALONG_K ? (rows)-1 : LAST_FOUR(rows));             \
+    const int k = min(STEP(ALONG_K, i), ALONG_K ? LAST_FOUR(K) : K - 1);                    \
     to[i] = READ((start) + row * row_stride + k * k_stride, ALONG_K ? K - 1 - k : (rows)-1 - row); \
   }
 // Tiles keep the steps of a row together; behind the last one they hold zeros, as deep as sums are unrolled.
@@ -60,7 +62,7 @@ kernel void small_product(PARAMETERS, const int M, const int N, const int K) {
   const long start_a = z * a_z + first_m * a_r, start_b = z * b_z + first_n * b_c;
   const int m = first_m + item / 4, n = first_n + item % 4 * 4;
 #ifdef ADDEND  // on its way while sums are computed
-  const int own_m = min(m, M - 1), own_n = min(n, N - 1);
+  const int own_m = min(m, M - 1), own_n = min(n, LAST_FOUR(N));
   const L addend = READ_C(z * c_z + own_m * c_r + own_n * c_c, N - 1 - own_n);
 #endif
   for (int first_k = 0; first_k < K; first_k += 64) {
