@@ -76,15 +76,21 @@ def conformance(rows: Rows) -> Iterator[str]:
 
 
 def others(sections: dict[str, Any]) -> Iterator[str]:
-    yield "\n## Memory, errors, sanitizer\n"
-    yield "| section | rows passed | rows failed |\n|---|---|---|"
+    yield "\n## Tests, memory, errors, sanitizer\n"
+    yield "| section | rows passed | rows failed | rows not done in their time |\n|---|---|---|---|"
     for name in [n for n in ("hello", "tests", "memory", "errors", "sanitizer") if n in sections]:
         status = [row["status"] for row in sections[name]["rows"].values()]
-        yield f"| {name} | {status.count('passed')} | {status.count('failed')} |"
-    yield (
-        "\n`compute-sanitizer --tool memcheck` printed the first 30 errors of each of its two runs: all are "
-        "`cuPointerGetAttribute`'s answer for memory of the host, which is how pageable memory is known."
-    )
+        passed, failed = status.count("passed"), status.count("failed") + status.count("crashed")
+        yield f"| {name} | {passed} | {failed} | {len(status) - passed - failed} |"
+    tests = sections.get("tests", {"rows": {}})["rows"].items()
+    said = [f"{name} ({row.get('said') or row['error']})" for name, row in tests]
+    if said:
+        yield "\nThe tests of test/gpu, by file: " + "; ".join(said) + "."
+    if "sanitizer" in sections:
+        yield (
+            "\n`compute-sanitizer --tool memcheck` printed the first 30 errors of each of its two runs: all are "
+            "`cuPointerGetAttribute`'s answer for memory of the host, which is how pageable memory is known."
+        )
 
 
 def main() -> None:

@@ -8,7 +8,7 @@ import re
 import subprocess
 import sys
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, as_completed
 from pathlib import Path
 from typing import Any
 
@@ -41,6 +41,6 @@ def rows(device: str, options: Options) -> Iterator[Row]:
         return {"said": last}
 
     with ThreadPoolExecutor(len(files)) as pool:
-        running = {file.stem: pool.submit(run, file) for file in files}
-        for name, future in running.items():
-            yield Row(name, future.result, limit=options.seconds)
+        running = {pool.submit(run, file): file.stem for file in files}
+        for future in as_completed(running):
+            yield Row(running[future], future.result, limit=options.seconds)

@@ -20,7 +20,7 @@ from mica._devices import (
     reset_peak_memory_stats as reset_peak_memory_stats,
     set_stream as set_stream,
 )
-from mica._devices.graphs import Recorded
+from mica._devices.graphs import Recorded as _Recorded
 
 
 def set_device_index(device: Any, /) -> None:
@@ -128,7 +128,7 @@ def current_stream(device: Any = None, /) -> Any:
     return _functions().current_stream(device)
 
 
-class Graph(Recorded):
+class Graph(_Recorded):
     """Work of the accelerator's current stream that is recorded once and run again with one call.
 
     As `torch.accelerator.Graph`. As a context manager it records its block; if that raises, the graph stays empty.

@@ -40,7 +40,7 @@ class SDPBackend(enum.Enum):
 switches = {"flash": True, "mem_efficient": True, "math": True, "cudnn": True}
 
 
-def set_switches(wanted: dict[str, bool]) -> None:
+def _set_switches(wanted: dict[str, bool]) -> None:
     """Sets switches. That of cuDNN is a setting, which the CUDA plugin reads."""
     switches.update(wanted)
     _C._set_setting("attention_library", int(switches["cudnn"]))
@@ -84,8 +84,8 @@ def sdpa_kernel(backends: Any, set_priority: bool = False) -> Iterator[None]:
         if not isinstance(backend, SDPBackend):
             raise AssertionError(f"The backend ({backend!r}) is no SDPBackend.")
     before = dict(switches)
-    set_switches(dict.fromkeys(switches, False) | {_SWITCH[b]: True for b in wanted if b in _SWITCH})
+    _set_switches(dict.fromkeys(switches, False) | {_SWITCH[b]: True for b in wanted if b in _SWITCH})
     try:
         yield
     finally:
-        set_switches(before)
+        _set_switches(before)

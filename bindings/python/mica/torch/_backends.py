@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from mica.nn.attention import set_switches as _set_switches, switches as _switches
+from mica.nn.attention import _set_switches, switches as _switches
 
 _reduced_math = [False]
 
