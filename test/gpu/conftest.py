@@ -24,3 +24,11 @@ def simt(simt_plugin):
     if IS_SIMULATED:
         mica.load_plugin(simt_plugin)
     return simt_plugin
+
+
+@pytest.fixture(autouse=True)
+def _counts_of_this_test_alone():
+    """Tests say that nothing fell back to the CPU: what others of the process counted is none of theirs."""
+    import mica
+
+    mica.fallback_counts(reset=True)
