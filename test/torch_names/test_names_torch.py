@@ -97,7 +97,7 @@ def _mentions(text: str, name: str) -> bool:
     """Whether the expression, or a program that it calls, writes the attribute."""
     called = [PROGRAMS[word] for word in re.findall(r"\w+", text) if callable(PROGRAMS.get(word))]
     sources = [text, *(inspect.getsource(f) for f in called if inspect.isfunction(f))]
-    return any(re.search(rf"\.{re.escape(name)}\b", source) for source in sources)
+    return any(re.search(rf"[.'\"]{re.escape(name)}\b", source) for source in sources)
 
 
 @pytest.mark.filterwarnings("ignore")
