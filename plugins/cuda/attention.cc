@@ -371,7 +371,7 @@ bool IsAllowed(bool is_backward) {
 class CudnnAttention final : public gpu::Attention {
  public:
   bool Has(int, const AttentionShape& shape) override {
-    return Supports(shape) && IsAllowed(false) && CudnnMissing().empty();
+    return Supports(shape) && IsAllowed(false) && HasCudnn();
   }
   bool Forward(const AttentionProblem& problem) override { return Run(problem, false); }
   bool Backward(const AttentionProblem& problem) override { return Run(problem, true); }
@@ -385,7 +385,7 @@ bool CudnnAttention::Run(const AttentionProblem& problem, bool is_backward) {
   PlanKey key;
   // Its kernels take the maximum before they scale, which a scale that is not positive forbids.
   if (!Supports(problem.shape) || !IsAllowed(is_backward) || !(problem.scale > 0) ||
-      !std::isfinite(problem.scale) || !KeyOf(problem, is_backward, &key) || !CudnnMissing().empty() ||
+      !std::isfinite(problem.scale) || !KeyOf(problem, is_backward, &key) || !HasCudnn() ||
       !IsKnownGood(problem.shape, is_backward))
     return false;
   Use(problem.device);

@@ -200,10 +200,8 @@ std::atomic<int> g_recordings{0};
 
 void CountRecordings(int more) { g_recordings.fetch_add(more, std::memory_order_relaxed); }
 
-bool AnyRecording() { return g_recordings.load(std::memory_order_relaxed) != 0; }
-
 OutsideOfRecordings::OutsideOfRecordings() {
-  if (!AnyRecording()) return;
+  if (g_recordings.load(std::memory_order_relaxed) == 0) return;
   exchanged_ = Api().cuThreadExchangeStreamCaptureMode(&mode_) == CUDA_SUCCESS;
 }
 OutsideOfRecordings::~OutsideOfRecordings() {

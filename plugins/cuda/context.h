@@ -65,6 +65,5 @@ class OutsideOfRecordings {
 };
 // How many recordings there are, for it.
 void CountRecordings(int more);
-bool AnyRecording();
 
 }  // namespace cuda

@@ -442,7 +442,7 @@ class CudnnConvolutions final : public gpu::Convolutions {
   bool Has(int, int32_t dtype) override {
     static const mica::plugin::Setting library(MICA_SETTING_CONVOLUTION_LIBRARY, 1);
     Arithmetic arithmetic{};
-    return ArithmeticOf(dtype, {}, &arithmetic) && library.value() != 0 && CudnnMissing().empty();
+    return ArithmeticOf(dtype, {}, &arithmetic) && library.value() != 0 && HasCudnn();
   }
   bool Run(const gpu::ConvolutionProblem& problem) override;
 };

@@ -2,7 +2,6 @@
 #include "plugins/cuda/cublas.h"
 
 #include <algorithm>
-#include <atomic>
 #include <map>
 #include <mutex>
 #include <utility>
@@ -64,9 +63,9 @@ class Handles {
  public:
   // A stream gets the handle that it had before, if that is free.
   Handle Take(int device, uint64_t stream) {
+    if (failure_.happened()) return {};
     {
       std::lock_guard<std::mutex> lock(mutex_);
-      if (!failure_.empty()) return {};
       Idle& idle = idle_[device];
       auto found = std::find_if(idle.handles.begin(), idle.handles.end(),
                                 [&](const Handle& entry) { return entry.stream == stream; });
@@ -87,11 +86,7 @@ class Handles {
     idle_[handle.device].handles.push_back(handle);
   }
 
-  // Why cuBLAS does not start, or "".
-  std::string failure() {
-    std::lock_guard<std::mutex> lock(mutex_);
-    return failure_;
-  }
+  StartFailure& failure() { return failure_; }
 
  private:
   static constexpr int kMost = 8;  // of a device: a workspace takes up to 32 MiB
@@ -105,7 +100,7 @@ class Handles {
     const cublasStatus_t status = Cublas().cublasCreate_v2(&made.handle);
     if (status == CUBLAS_STATUS_ALLOC_FAILED) CublasSucceeded(status, "cublasCreate", device);  // throws
     if (status != CUBLAS_STATUS_SUCCESS) {
-      Fail("cublasCreate failed with " + Describe(status));
+      failure_.Set(Missing("cublasCreate failed with " + Describe(status)));
       return {};
     }
     made.device = device;
@@ -114,19 +109,9 @@ class Handles {
     return made;
   }
 
-  void Fail(const std::string& reason) {
-    static std::atomic<bool> warned{false};
-    const std::string sentence = Missing(reason);
-    {
-      std::lock_guard<std::mutex> lock(mutex_);
-      if (failure_.empty()) failure_ = sentence;
-    }
-    WarnOnce(warned, sentence);
-  }
-
   std::mutex mutex_;
   std::map<int, Idle> idle_;
-  std::string failure_;
+  StartFailure failure_;
 };
 
 Handles& GetHandles() {
@@ -145,8 +130,10 @@ thread_local Kept t_kept;
 
 std::string CublasMissing() {
   const std::string& missing = Open().missing;
-  return missing.empty() ? GetHandles().failure() : missing;
+  return missing.empty() ? GetHandles().failure().sentence() : missing;
 }
+
+bool HasCublas() { return Open().missing.empty() && !GetHandles().failure().happened(); }
 
 const CublasApi& Cublas() { return Open().api; }
 

@@ -13,6 +13,8 @@ namespace cuda {
 
 // Why there is no cuBLAS, as a sentence; empty where there is one. Throws nothing.
 std::string CublasMissing();
+// Whether CublasMissing() is empty, for every call.
+bool HasCublas();
 
 // The functions, which are there where CublasMissing() was once empty.
 const CublasApi& Cublas();

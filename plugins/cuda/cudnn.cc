@@ -1,7 +1,6 @@
 // Opening cuDNN, a pool of its handles, and its failures.
 #include "plugins/cuda/cudnn.h"
 
-#include <atomic>
 #include <map>
 #include <mutex>
 #include <vector>
@@ -52,9 +51,9 @@ std::string Describe(cudnnStatus_t status) {
 class Handles {
  public:
   cudnnHandle_t Take(int device) {
+    if (failure_.happened()) return nullptr;
     {
       std::lock_guard<std::mutex> lock(mutex_);
-      if (!failure_.empty()) return nullptr;
       std::vector<cudnnHandle_t>& idle = idle_[device];
       if (!idle.empty()) {
         const cudnnHandle_t handle = idle.back();
@@ -78,25 +77,15 @@ class Handles {
   }
 
   void Fail(const char* function, cudnnStatus_t status) {
-    static std::atomic<bool> warned{false};
-    const std::string sentence = Missing(std::string(function) + " failed with " + Describe(status));
-    {
-      std::lock_guard<std::mutex> lock(mutex_);
-      if (failure_.empty()) failure_ = sentence;
-    }
-    WarnOnce(warned, sentence);
+    failure_.Set(Missing(std::string(function) + " failed with " + Describe(status)));
   }
 
-  // Why cuDNN does not start, or "".
-  std::string failure() {
-    std::lock_guard<std::mutex> lock(mutex_);
-    return failure_;
-  }
+  StartFailure& failure() { return failure_; }
 
  private:
   std::mutex mutex_;
   std::map<int, std::vector<cudnnHandle_t>> idle_;
-  std::string failure_;
+  StartFailure failure_;
 };
 
 Handles& GetHandles() {
@@ -108,13 +97,15 @@ Handles& GetHandles() {
 
 std::string CudnnMissing() {
   const std::string& missing = Open().missing;
-  return missing.empty() ? GetHandles().failure() : missing;
+  return missing.empty() ? GetHandles().failure().sentence() : missing;
 }
+
+bool HasCudnn() { return Open().missing.empty() && !GetHandles().failure().happened(); }
 
 const CudnnApi& Cudnn() { return Open().api; }
 
 CudnnHandle::CudnnHandle(int device)
-    : device_(device), handle_(CudnnMissing().empty() ? GetHandles().Take(device) : nullptr) {}
+    : device_(device), handle_(HasCudnn() ? GetHandles().Take(device) : nullptr) {}
 
 CudnnHandle::~CudnnHandle() {
   if (handle_) GetHandles().Return(handle_, device_);

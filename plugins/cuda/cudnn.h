@@ -12,6 +12,8 @@ namespace cuda {
 
 // Why there is no cuDNN, as a sentence; empty where there is one. Throws nothing.
 std::string CudnnMissing();
+// Whether CudnnMissing() is empty, for every call.
+bool HasCudnn();
 
 // The functions, which are there where CudnnMissing() was once empty.
 const CudnnApi& Cudnn();

@@ -32,4 +32,17 @@ void WarnOnce(std::atomic<bool>& warned, const std::string& sentence) {
   if (!warned.exchange(true) && host) host->warn(mica::plugin::Str(sentence));
 }
 
+void StartFailure::Set(const std::string& sentence) {
+  {
+    std::lock_guard<std::mutex> lock(mutex_);
+    if (sentence_.empty()) sentence_ = sentence;
+  }
+  WarnOnce(happened_, sentence);
+}
+
+std::string StartFailure::sentence() {
+  std::lock_guard<std::mutex> lock(mutex_);
+  return sentence_;
+}
+
 }  // namespace cuda

@@ -7,6 +7,7 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <mutex>
 #include <string>
 
 #include <mica/plugin.h>
@@ -32,6 +33,19 @@ void EmptyHostCache(int device);
 
 // Warns once for each `warned`.
 void WarnOnce(std::atomic<bool>& warned, const std::string& sentence);
+
+// Why a library does not start: the first sentence that is set, which a warning tells. Asked at every call.
+class StartFailure {
+ public:
+  void Set(const std::string& sentence);
+  bool happened() const { return happened_.load(std::memory_order_relaxed); }
+  std::string sentence();  // "" where it did not happen
+
+ private:
+  std::mutex mutex_;
+  std::string sentence_;
+  std::atomic<bool> happened_{false};
+};
 
 // What `f` returns, which says whether a library did the work; `f` queues nothing where it throws. One that
 // finds no memory is tried again without the host's idle blocks. False, and a warning, where that fails too.

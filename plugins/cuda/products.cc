@@ -193,7 +193,7 @@ bool CublasProducts::Gemm(const gpu::GemmProblem& problem) {
   static std::atomic<bool> warned{false};
   if (problem.m <= 0 || problem.n <= 0 || problem.batch <= 0) return true;  // an empty result
   Call call;
-  if (!CallOf(problem, &call) || !CublasMissing().empty()) return false;
+  if (!CallOf(problem, &call) || !HasCublas()) return false;
   Use(problem.device);
   const OutsideOfRecordings outside;
   return TryTwice(problem.device, warned,

@@ -17,7 +17,7 @@ CLASSES = {"cuda": "CUDAGraph", "xpu": "XPUGraph"}
 
 
 class Recorded:
-    """What graph classes share. `_stream()` is the stream that is recorded, or replays."""
+    """What graph classes share. `_stream()` is the stream that is recorded."""
 
     def __init__(self) -> None:
         self._graph = _C._new_graph()
