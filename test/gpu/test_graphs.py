@@ -616,6 +616,14 @@ def test_an_exception_in_the_block_leaves_an_empty_graph(gpu):
     assert y.tolist() == [3.0] * 4
 
 
+def test_sample_arguments_are_tuples(gpu):
+    layer = nn.Linear(3, 3).to(DEVICE)
+    with pytest.raises(TypeError, match=r"write \(x,\) for one"):
+        gpu.make_graphed_callables(layer, mica.ones(2, 3, device=DEVICE))
+    with pytest.raises(RuntimeError, match=r"a value of type \(int\)"):
+        gpu.make_graphed_callables(layer, (3,))
+
+
 def test_misuse_says_so(gpu):
     graph, x = new(gpu), mica.ones(3, device=DEVICE)
     with pytest.raises(RuntimeError, match="default stream"):

@@ -177,6 +177,12 @@ def _apart(sample_args: Any) -> list[tuple[Any, ...]]:
         seen.add(storage)
         return sample
 
+    for arguments in sample_args:
+        if isinstance(arguments, mica.Tensor):
+            raise TypeError(
+                "make_graphed_callables: the sample_args of a callable are a tuple of its arguments, not a Tensor; "
+                "write (x,) for one."
+            )
     return [tuple(pytree.tree_map(own, tuple(arguments))) for arguments in sample_args]
 
 
