@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <atomic>
+#include <chrono>
+#include <condition_variable>
 #include <map>
 #include <mutex>
 #include <utility>
@@ -35,6 +37,8 @@ ThisThread& This() {
 struct RecordedStreams {
   std::mutex mutex;
   std::vector<StreamRef> list;
+  std::map<int64_t, int> waiting;  // threads, by device
+  std::condition_variable waited;
 };
 RecordedStreams& AllRecorded() {
   static RecordedStreams* streams = new RecordedStreams();  // never destroyed, as the next
@@ -119,6 +123,19 @@ bool AnyRecordingOn(Device device) {
                      [&](const StreamRef& stream) { return stream.device == device; });
 }
 
+DeviceWait::DeviceWait(Device device) : device_(device) {
+  RecordedStreams& all = AllRecorded();
+  const std::lock_guard lock(all.mutex);
+  ++all.waiting[NumberOf(device)];
+}
+
+DeviceWait::~DeviceWait() {
+  RecordedStreams& all = AllRecorded();
+  const std::lock_guard lock(all.mutex);
+  --all.waiting[NumberOf(device_)];
+  all.waited.notify_all();
+}
+
 void JoinRecording(uint64_t number, const StreamRef& stream) {
   if (number != 0 && Recording() && This().work->number() == number) This().work->Join(stream);
 }
@@ -166,10 +183,7 @@ void RefuseSeeding(const Generator* generator) {
 
 RecordedWork::RecordedWork(const StreamRef& stream, const MicaDeviceTable* giver,
                            std::shared_ptr<MemoryPool> pool)
-    : pool_(std::move(pool)), stream_(stream), giver_(giver), number_(++g_last_number) {
-  g_recordings.fetch_add(1, std::memory_order_relaxed);
-  Join(stream);
-}
+    : pool_(std::move(pool)), stream_(stream), giver_(giver), number_(++g_last_number) {}
 
 RecordedWork::~RecordedWork() {
   if (handle_ != 0 && LiveDeviceTable(device().backend)) {
@@ -194,8 +208,22 @@ void RecordedWork::Join(const StreamRef& stream) {
   all.list.push_back(stream);
 }
 
-MicaStatus RecordedWork::Stop() {
-  recording_ = false;
+MicaStatus RecordedWork::Start() {
+  g_recordings.fetch_add(1, std::memory_order_relaxed);
+  AllocatorFor(device()).BeginRecording();
+  Join(stream_);  // whoever waits for the device from now on leaves the stream out
+  {
+    RecordedStreams& all = AllRecorded();
+    std::unique_lock lock(all.mutex);
+    all.waited.wait_for(lock, std::chrono::seconds(1), [&] { return all.waiting[NumberOf(device())] == 0; });
+  }
+  const MicaStatus s = giver_->capture_begin(giver_->context, device().index, stream_.handle);
+  recording_ = s == nullptr;
+  if (s) Leave();
+  return s;
+}
+
+void RecordedWork::Leave() {
   {
     RecordedStreams& all = AllRecorded();
     const std::lock_guard lock(all.mutex);
@@ -203,13 +231,18 @@ MicaStatus RecordedWork::Stop() {
   }
   streams_.clear();
   g_recordings.fetch_sub(1, std::memory_order_relaxed);
+  AllocatorFor(device()).EndRecording();
+}
+
+MicaStatus RecordedWork::Stop() {
+  recording_ = false;
   const MicaStatus s = CatchAll([&] {
     DeviceTableOf(device());  // that it lives
     const DeviceGuard current(device());
     ThrowIfError(giver_->capture_end(giver_->context, device().index, stream_.handle, &handle_));
   });
   if (s) handle_ = 0;
-  AllocatorFor(device()).EndRecording();
+  Leave();
   This().past.clear();
   return s;
 }
@@ -266,13 +299,9 @@ void DeviceGraph::Begin(const StreamRef& stream, std::shared_ptr<MemoryPool> poo
              ") cannot be recorded; make another one current, as `with mica.cuda.graph(g):` does.");
   if (!pool) pool = MemoryPool::Of(device, MemoryPool::NewId());
   const DeviceGuard current(device);
-  CachingAllocator& allocator = AllocatorFor(device);
-  allocator.BeginRecording();
-  if (const MicaStatus s = table.capture_begin(table.context, device.index, stream.handle)) {
-    allocator.EndRecording();
-    ThrowStatus(s);
-  }
-  thread.work = work_ = std::make_shared<RecordedWork>(stream, &table, std::move(pool));
+  auto work = std::make_shared<RecordedWork>(stream, &table, std::move(pool));
+  ThrowIfError(work->Start());
+  thread.work = work_ = std::move(work);
 }
 
 void DeviceGraph::End() {

@@ -67,18 +67,20 @@ class RecordedWork {
   void Keep(const Tensor& t) { kept_.push_back(t); }
   RecordedWords* FindWords(const Generator& generator);
   RecordedWords& WordsOf(Generator& generator);
-  // Ends the recording; what the device says where it recorded nothing.
+  // Begins and ends the recording on the device; what it says where it records, or has recorded, nothing.
+  MicaStatus Start();
   MicaStatus Stop();
 
   void Replay(const StreamRef& stream);
 
  private:
+  void Leave();
   const std::shared_ptr<MemoryPool> pool_;  // ends behind what follows
   const StreamRef stream_;
   const MicaDeviceTable* const giver_;
   const uint64_t number_;
   uint64_t handle_ = 0;
-  bool recording_ = true;
+  bool recording_ = false;
   std::vector<StreamRef> streams_;
   std::vector<Tensor> kept_;
   std::vector<std::unique_ptr<RecordedWords>> words_;
@@ -121,6 +123,17 @@ RecordedWork* RecordingOn(Device device);
 // Whether the stream is part of what any thread records, and whether there is such a one on the device.
 bool IsRecorded(const StreamRef& stream);
 bool AnyRecordingOn(Device device);
+// While a thread waits for a device's streams: none of those that are not recorded then begins to be. No lock
+// is held meanwhile, so that what a plugin does may need any; a recording waits a second at most.
+class DeviceWait {
+ public:
+  explicit DeviceWait(Device device);
+  ~DeviceWait();
+  DeviceWait(const DeviceWait&) = delete;
+
+ private:
+  const Device device_;
+};
 // The stream waits for an event of a recording, by its number: it becomes part of it.
 void JoinRecording(uint64_t number, const StreamRef& stream);
 // Throws a kRuntime Error where this thread records on the device. `what` begins the sentence.

@@ -179,6 +179,7 @@ namespace {
 // Calls f with what the device says to each wait that is needed.
 template <typename F>
 void WaitForAll(Device device, const MicaDeviceTable& table, F&& f) {
+  const DeviceWait waits(device);
   if (table.device_sync && !AnyRecordingOn(device)) return f(table.device_sync(table.context, device.index));
   std::vector<StreamRef> streams{{device, 0}};
   {

@@ -692,6 +692,45 @@ def test_another_thread_uses_the_device_meanwhile(gpu, waits):
     assert said == [64.0 * (n + 1) for n in range(5)]
 
 
+def test_threads_wait_for_the_device_while_others_record(gpu):
+    x, said, done = mica.ones(100, device=DEVICE), [], threading.Event()
+
+    def guarded(function):
+        def run():
+            try:
+                function()
+            except Exception as error:  # noqa: BLE001 - compared below
+                said.append(str(error))
+
+        return threading.Thread(target=run)
+
+    def wait():
+        while not done.is_set():
+            gpu.synchronize()
+            mica.empty_cache(DEVICE)
+
+    def record():
+        stream = gpu.Stream()
+        for _ in range(100):
+            graph = new(gpu)
+            with gpu.stream(stream):
+                graph.capture_begin()
+                y = x + 1
+                graph.capture_end()
+            graph.replay()
+            assert y[3].item() == 2
+
+    waiting, recording = [guarded(wait) for _ in range(3)], [guarded(record) for _ in range(2)]
+    for thread in waiting + recording:
+        thread.start()
+    for thread in recording:
+        thread.join()
+    done.set()
+    for thread in waiting:
+        thread.join()
+    assert said == []
+
+
 def test_a_thread_that_ends_while_it_records(gpu):
     graphs = [new(gpu), new(gpu)]
 

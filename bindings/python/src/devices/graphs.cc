@@ -31,19 +31,31 @@ PyObject* GraphBegin(PyObject*, PyObject* args) {
     unsigned long long stream, pool;
     if (!PyArg_ParseTuple(args, "OOKK", &graph, &device, &stream, &pool)) throw PythonErrorIsSet();
     const StreamRef ref{ToDevice(device), stream};
-    GraphOf(graph).Begin(ref, pool ? MemoryPool::Of(ref.device, pool) : nullptr);
+    DeviceGraph& begun = GraphOf(graph);
+    {
+      GilRelease released;  // it waits for threads that wait for the device
+      begun.Begin(ref, pool ? MemoryPool::Of(ref.device, pool) : nullptr);
+    }
     return NewNone();
   });
 }
 PyObject* GraphEnd(PyObject*, PyObject* graph) {
   return Guarded([&] {
-    GraphOf(graph).End();
+    DeviceGraph& ended = GraphOf(graph);
+    {
+      GilRelease released;  // as _graph_begin
+      ended.End();
+    }
     return NewNone();
   });
 }
 PyObject* GraphAbandon(PyObject*, PyObject* graph) {
   return Guarded([&] {
-    GraphOf(graph).Abandon();
+    DeviceGraph& ended = GraphOf(graph);
+    {
+      GilRelease released;
+      ended.Abandon();
+    }
     return NewNone();
   });
 }
