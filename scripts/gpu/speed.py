@@ -12,6 +12,7 @@ import time
 from collections.abc import Callable, Iterator
 from typing import Any
 
+from networks import gpt2, resnet50
 from row import Options, Row, Skipped, fallbacks
 from turns import Call, Pair, both, compare, series, torch
 
@@ -339,11 +340,11 @@ def training() -> Iterator[tuple[str, Measure]]:
 
         return step
 
-    def step(pair: Pair, make: Callable[..., Call], dtype: str) -> dict[str, Any]:
+    def step(pair: Pair, make: Callable[..., Call], how: str | bool) -> dict[str, Any]:
         if torch is None:
             raise Skipped("torch is not here.")
-        ours = make(mica, pair.device, pair.scale, dtype)
-        theirs = make(torch, pair.torch_device, pair.scale, dtype)
+        ours = make(mica, pair.device, pair.scale, how)
+        theirs = make(torch, pair.torch_device, pair.scale, how)
         return compare(pair, ours, theirs, random=True)
 
     for dtype in ("float32", "bfloat16"):
@@ -353,6 +354,10 @@ def training() -> Iterator[tuple[str, Measure]]:
         )
     for dtype in ("float32", "bfloat16"):
         yield f"training step, transformer 6 x 512, 16 x 256, AdamW {dtype}", lambda pair, d=dtype: step(pair, transformer, d)  # fmt: skip
+    for name, make in (("ResNet-50, 64 images, SGD", resnet50), ("GPT-2 small, 8 x 1024, AdamW", gpt2)):
+        for autocast in (False, True):
+            how = "autocast to bfloat16" if autocast else "float32"
+            yield f"training step, {name} {how}", lambda pair, a=(make, autocast): step(pair, *a)
 
 
 def graphs() -> Iterator[tuple[str, Measure]]:
