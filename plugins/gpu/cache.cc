@@ -7,11 +7,22 @@
 
 #include <cerrno>
 #include <cstdint>
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
+#include <ctime>
+#include <filesystem>
+#include <system_error>
+#include <vector>
 
 namespace gpu {
 namespace {
+
+namespace fs = std::filesystem;
+
+constexpr int64_t kTrimEach = 64;      // entries between two looks at the folder
+constexpr time_t kUsedAgain = 3600;    // seconds behind which a use is written down
+constexpr time_t kUnfinished = 86400;  // seconds behind which nobody finishes a file
 
 struct Header {
   uint64_t magic = 0x3145484341434d47;  // "GMCACHE1"
@@ -80,12 +91,39 @@ bool ReadEntry(int file, const std::string& key, std::string* out) {
   if (!ReadAll(file, held.data(), held.size()) || held != key) return false;
   if (!ReadAll(file, bytes.data(), bytes.size()) || Hash(bytes, 0) != header.checksum) return false;
   *out = std::move(bytes);
+  if (about.st_mtime < std::time(nullptr) - kUsedAgain) futimens(file, nullptr);
   return true;
+}
+
+struct Entry {
+  std::string path;
+  int64_t size;
+  timespec used;
+  bool operator<(const Entry& o) const {
+    return used.tv_sec != o.used.tv_sec ? used.tv_sec < o.used.tv_sec : used.tv_nsec < o.used.tv_nsec;
+  }
+};
+
+// The entries of a folder. Files that a process began to write and never finished go.
+std::vector<Entry> Entries(const std::string& folder) {
+  std::vector<Entry> entries;
+  std::error_code failed;
+  for (fs::directory_iterator at(folder, failed), end; !failed && at != end; at.increment(failed)) {
+    const std::string path = at->path().string();
+    struct stat about;
+    if (lstat(path.c_str(), &about) != 0 || !S_ISREG(about.st_mode)) continue;
+    if (at->path().has_extension()) {
+      if (about.st_mtime < std::time(nullptr) - kUnfinished) unlink(path.c_str());
+    } else {
+      entries.push_back({path, about.st_size, about.st_mtim});
+    }
+  }
+  return entries;
 }
 
 }  // namespace
 
-DiskCache::DiskCache(const std::string& folder) {
+DiskCache::DiskCache(const std::string& folder, int64_t most_bytes) : most_bytes_(most_bytes) {
   const char* base = std::getenv("XDG_CACHE_HOME");
   const char* home = std::getenv("HOME");
   if (base && base[0] == '/') {
@@ -130,6 +168,20 @@ void DiskCache::Keep(const std::string& key, const std::string& bytes) const {
                  WriteAll(file, bytes.data(), bytes.size());
   written = close(file) == 0 && written;
   if (!written || rename(temporary.c_str(), path.c_str()) != 0) unlink(temporary.c_str());
+  if (kept_++ % kTrimEach == 0) Trim();
+}
+
+// To three quarters, so that the next entries find room.
+void DiskCache::Trim() const {
+  std::vector<Entry> entries = Entries(folder_);
+  int64_t total = 0;
+  for (const Entry& entry : entries) total += entry.size;
+  if (total <= most_bytes_) return;
+  std::sort(entries.begin(), entries.end());
+  for (const Entry& entry : entries) {
+    if (total <= most_bytes_ / 4 * 3) return;
+    if (unlink(entry.path.c_str()) == 0) total -= entry.size;
+  }
 }
 
 }  // namespace gpu

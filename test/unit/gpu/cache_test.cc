@@ -3,6 +3,7 @@
 
 #include <sys/stat.h>
 
+#include <chrono>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
@@ -24,12 +25,15 @@ void WriteAt(const std::string& path, int64_t offset, char byte) {
   file.put(byte);
 }
 
+struct CacheHome {
+  explicit CacheHome(const std::string& home) { setenv("XDG_CACHE_HOME", home.c_str(), 1); }
+  ~CacheHome() { setenv("XDG_CACHE_HOME", CacheFolder().c_str(), 1); }
+};
+
 // A cache made while XDG_CACHE_HOME has this value.
 DiskCache CacheIn(const std::string& home) {
-  setenv("XDG_CACHE_HOME", home.c_str(), 1);
-  DiskCache cache("cache_test");
-  setenv("XDG_CACHE_HOME", CacheFolder().c_str(), 1);
-  return cache;
+  const CacheHome there(home);
+  return DiskCache("cache_test");
 }
 
 TEST_CASE("a kernel comes back under its key alone", "[gpu][cache]") {
@@ -88,6 +92,42 @@ TEST_CASE("where the cache cannot be written nothing is kept and nothing fails",
   REQUIRE((found == "(none)" || found == "bytes"));
   // A relative name means nothing, as the specification of XDG says: HOME's is taken.
   REQUIRE(CacheIn("relative").PathOf("key").rfind(std::string(std::getenv("HOME")) + "/.cache/", 0) == 0);
+}
+
+// Makes a file's last use some hours old.
+void Age(const std::string& path, int hours) {
+  const auto now = std::filesystem::last_write_time(path);
+  std::filesystem::last_write_time(path, now - std::chrono::hours(hours));
+}
+
+TEST_CASE("past its size the cache drops what was not used for longest", "[gpu][cache]") {
+  const auto name = [](int i) { return "key " + std::to_string(i); };
+  const std::string bytes(1000, 'x');
+  const auto kept = [&](const DiskCache& cache) {
+    std::string list;
+    for (int i = 0; i < 8; ++i)
+      if (std::filesystem::exists(cache.PathOf(name(i)))) list += std::to_string(i);
+    return list;
+  };
+  const DiskCache large("trim_test");
+  for (int i = 0; i < 8; ++i) {
+    large.Keep(name(i), bytes);
+    Age(large.PathOf(name(i)), 48 - i);
+  }
+  const std::string unfinished = large.PathOf("key") + ".abcdef", beginning = large.PathOf("key") + ".ghijkl";
+  for (const std::string& path : {unfinished, beginning}) std::ofstream(path) << "part of an entry";
+  Age(unfinished, 48);
+  REQUIRE(Found(large, name(0)) == bytes);  // used now
+
+  DiskCache("trim_test", 20000).Keep("another", bytes);
+  REQUIRE(kept(large) == "01234567");
+  REQUIRE_FALSE(std::filesystem::exists(unfinished));
+  REQUIRE(std::filesystem::exists(beginning));
+  // Ten entries of some 1,040 bytes; three quarters of 8,000 have room for five.
+  DiskCache("trim_test", 8000).Keep("a third", bytes);
+  REQUIRE(kept(large) == "067");
+  REQUIRE(Found(large, "another") == bytes);
+  REQUIRE(Found(large, "a third") == bytes);
 }
 
 }  // namespace
