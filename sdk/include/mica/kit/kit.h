@@ -21,6 +21,7 @@
 #include <mica/kit/pooling.h>
 #include <mica/kit/random.h>
 #include <mica/kit/reduce.h>
+#include <mica/kit/resampling.h>
 #include <mica/kit/scatter.h>
 #include <mica/kit/searching.h>
 #include <mica/kit/sorting.h>
@@ -51,6 +52,7 @@ inline void Register(plugin::Registrar& registrar, Driver& driver) {
   matmul::RegisterMatmul(registrar);
   convolution::RegisterConvolution(registrar);
   pooling::RegisterPooling(registrar);
+  resampling::RegisterResampling(registrar);
   loss::RegisterLoss(registrar);
   loss::RegisterCrossEntropy(registrar);
   normalization::RegisterNormalization(registrar);

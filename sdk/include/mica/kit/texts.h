@@ -47,6 +47,12 @@ inline constexpr char kConvolutionText[] =
 inline constexpr char kPoolingText[] =
 #include <mica/kit/kernels/pooling.cl>
     ;
+inline constexpr char kResamplingText[] =
+#include <mica/kit/kernels/resampling.cl>
+    ;
+inline constexpr char kResamplingReadersText[] =
+#include <mica/kit/kernels/resampling_readers.cl>
+    ;
 inline constexpr char kLossText[] =
 #include <mica/kit/kernels/loss.cl>
     ;
