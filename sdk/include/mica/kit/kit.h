@@ -22,6 +22,7 @@
 #include <mica/kit/random.h>
 #include <mica/kit/reduce.h>
 #include <mica/kit/resampling.h>
+#include <mica/kit/sampling.h>
 #include <mica/kit/scatter.h>
 #include <mica/kit/searching.h>
 #include <mica/kit/sorting.h>
@@ -53,6 +54,7 @@ inline void Register(plugin::Registrar& registrar, Driver& driver) {
   convolution::RegisterConvolution(registrar);
   pooling::RegisterPooling(registrar);
   resampling::RegisterResampling(registrar);
+  sampling::RegisterSampling(registrar);
   loss::RegisterLoss(registrar);
   loss::RegisterCrossEntropy(registrar);
   normalization::RegisterNormalization(registrar);

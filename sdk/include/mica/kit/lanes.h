@@ -124,6 +124,12 @@ inline std::string LanesText(const Device& device, const Lanes& chosen, bool sma
   return text;
 }
 
+// What stands behind LanesText where lanes of the dtype, of 4 or 8 bytes, combine in memory.
+inline std::string AtomicsText(int32_t lane_dtype) {
+  const bool wide = BytesOf(lane_dtype) == 8;
+  return Define("WORD", wide ? "ulong" : "uint") + (wide ? Define("WORD_64", "1") : "") + kAtomicsText;
+}
+
 // Integers that do not fit raise.
 inline LaneBytes NumberOf(const MicaValue& value, int32_t lane_dtype) {
   bool is_integer = true;

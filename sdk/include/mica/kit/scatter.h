@@ -104,9 +104,9 @@ inline bool DependsOnOrder(const Scatter& s) {
 }
 
 // Throws NotImplemented where the program wants what atomics do not give.
-inline void CheckDeterministic(const Scatter& s) {
+inline void CheckDeterministic(bool depends_on_order) {
   static const plugin::Setting deterministic(MICA_SETTING_DETERMINISTIC, 0);
-  if (deterministic.value() != 0 && DependsOnOrder(s)) throw plugin::NotImplemented();
+  if (deterministic.value() != 0 && depends_on_order) throw plugin::NotImplemented();
 }
 
 // Runs the kernels of one scatter; `counts` has an element for each of the target.
@@ -115,7 +115,7 @@ class Kernels {
   Kernels(const Scatter& s, const void* counts)
       : s_(s), device_(DeviceOf(s.call)), integers_(IntegersOf(s)), small_(IsSmall(s)), counts_(counts) {
     if (s.sizes.size() > 8 || s.side_sizes.size() > 10) throw plugin::NotImplemented();
-    CheckDeterministic(s);
+    CheckDeterministic(DependsOnOrder(s));
     if (s.write != Write::kMove) {
       CheckDtype(device_, s.dtype);
       CheckDtype(device_, s.lane());

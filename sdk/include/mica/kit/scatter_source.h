@@ -192,11 +192,7 @@ inline std::string ScatterSource(const Scatter& s, const Device& device, const I
   for (const auto& integer : integers) parameters += "const INDEX " + integer.first + ", ";
   parameters += "const long skipped";
   std::string text = LanesText(device, {s.lane(), 1}, small);
-  if (s.write == Write::kAdd || s.write == Write::kSwap) {
-    const bool wide = BytesOf(s.dtype) == 8;
-    text += Define("WORD", wide ? "ulong" : "uint");
-    if (wide) text += Define("WORD_64", "1");
-  }
+  if (s.write == Write::kAdd || s.write == Write::kSwap) text += AtomicsText(s.dtype);
   if (s.counts) text += Define("NEUTRAL", NeutralText(s.combine));
   text += Define("PARAMETERS", parameters) + Define("SIDE", SplitText("i", "o", s.side_sizes.size())) +
           Define("PLACE", PlaceText(s)) +

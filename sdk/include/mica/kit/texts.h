@@ -26,6 +26,9 @@ inline constexpr char kScanText[] =
 inline constexpr char kGatherText[] =
 #include <mica/kit/kernels/gather.cl>
     ;
+inline constexpr char kAtomicsText[] =
+#include <mica/kit/kernels/atomics.cl>
+    ;
 inline constexpr char kScatterText[] =
 #include <mica/kit/kernels/scatter.cl>
     ;
@@ -52,6 +55,12 @@ inline constexpr char kResamplingText[] =
     ;
 inline constexpr char kResamplingReadersText[] =
 #include <mica/kit/kernels/resampling_readers.cl>
+    ;
+inline constexpr char kSamplingText[] =
+#include <mica/kit/kernels/sampling.cl>
+    ;
+inline constexpr char kGridText[] =
+#include <mica/kit/kernels/grid.cl>
     ;
 inline constexpr char kLossText[] =
 #include <mica/kit/kernels/loss.cl>
