@@ -239,8 +239,9 @@ struct SignatureAdapters {
   MicaFunction boxing;
   // Calls a slot function (layer convention) from boxed arguments; throws.
   void (*call_slot)(const Slot& slot, KeySet keys, const MicaValue* args, MicaValue* results);
-  // Calls a leaf kernel of this very signature from boxed arguments.
-  MicaStatus (*call_leaf)(MicaFunction leaf, const MicaCall* call, const MicaValue* args, MicaValue* results);
+  // Calls a leaf kernel of this very signature: `n` boxed arguments, then `outs` (of an out form).
+  MicaStatus (*call_leaf)(MicaFunction leaf, const MicaCall* call, const MicaValue* args, int64_t n,
+                          MicaTensor* const* outs, MicaValue* results);
 };
 
 namespace internal {
@@ -254,6 +255,14 @@ void CallWithArgsImpl(F&& f, const MicaValue* args, std::index_sequence<I...>) {
 template <typename... A, typename F>
 void CallWithArgs(F&& f, const MicaValue* args) {
   CallWithArgsImpl<A...>(std::forward<F>(f), args, std::index_sequence_for<A...>());
+}
+
+// Argument `i` of a call whose first `n` are boxed; those behind are outputs.
+template <typename A>
+AbiOf<A> ArgumentAt(size_t i, const MicaValue* args, int64_t n, MicaTensor* const* outs) {
+  if constexpr (std::is_same_v<A, const Tensor&>)
+    if (static_cast<int64_t>(i) >= n) return outs[static_cast<int64_t>(i) - n];
+  return AbiType<A>::Unbox(args[i]);
 }
 
 inline void RunBoxed(void* context, uint64_t keys, const MicaValue* args, int64_t n, MicaValue* results) {
@@ -281,10 +290,10 @@ struct AdaptersImpl {
     Ret::ToValue(r, results);
   }
   template <size_t... I>
-  static MicaStatus Leaf_(MicaFunction f, const MicaCall* call, const MicaValue* args, MicaValue* results,
-                          std::index_sequence<I...>) {
+  static MicaStatus Leaf_(MicaFunction f, const MicaCall* call, const MicaValue* args, int64_t n,
+                          MicaTensor* const* outs, MicaValue* results, std::index_sequence<I...>) {
     using Fn = typename Ret::Abi (*)(const MicaCall*, AbiOf<A>...);
-    auto r = reinterpret_cast<Fn>(f)(call, AbiType<A>::Unbox(args[I])...);
+    auto r = reinterpret_cast<Fn>(f)(call, ArgumentAt<A>(I, args, n, outs)...);
     if (!Ret::StatusOf(r)) Ret::ToValue(r, results);
     return Ret::StatusOf(r);
   }
@@ -303,10 +312,10 @@ struct AdaptersImpl<false, R, A...> {
     ThrowIfError(reinterpret_cast<Fn>(s.fn)(s.context, keys.bits(), AbiType<A>::Unbox(args[I])..., results));
   }
   template <size_t... I>
-  static MicaStatus Leaf_(MicaFunction f, const MicaCall* call, const MicaValue* args, MicaValue* results,
-                          std::index_sequence<I...>) {
+  static MicaStatus Leaf_(MicaFunction f, const MicaCall* call, const MicaValue* args, int64_t n,
+                          MicaTensor* const* outs, MicaValue* results, std::index_sequence<I...>) {
     using Fn = MicaStatus (*)(const MicaCall*, AbiOf<A>..., MicaValue*);
-    return reinterpret_cast<Fn>(f)(call, AbiType<A>::Unbox(args[I])..., results);
+    return reinterpret_cast<Fn>(f)(call, ArgumentAt<A>(I, args, n, outs)..., results);
   }
 };
 
@@ -318,9 +327,9 @@ struct Adapters<R(A...)> : AdaptersImpl<AbiReturn<R>::kDirect, R, A...> {
   static void CallSlot(const Slot& s, KeySet keys, const MicaValue* args, MicaValue* results) {
     Base::Slot_(s, keys, args, results, std::index_sequence_for<A...>());
   }
-  static MicaStatus CallLeaf(MicaFunction f, const MicaCall* call, const MicaValue* args,
-                             MicaValue* results) {
-    return Base::Leaf_(f, call, args, results, std::index_sequence_for<A...>());
+  static MicaStatus CallLeaf(MicaFunction f, const MicaCall* call, const MicaValue* args, int64_t n,
+                             MicaTensor* const* outs, MicaValue* results) {
+    return Base::Leaf_(f, call, args, n, outs, results, std::index_sequence_for<A...>());
   }
 };
 }  // namespace internal

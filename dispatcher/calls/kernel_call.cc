@@ -40,7 +40,8 @@ bool AllEmpty(TensorSpan outs) {
   return !outs.empty();
 }
 
-// The arguments of an out form: those of the functional form, then the outputs.
+// The boxed arguments of an out form: those of the functional form, then the outputs. For kernels that take
+// them so, and those of an earlier schema.
 class OutArguments {
  public:
   OutArguments(const MicaValue* args, int64_t n, TensorSpan outs) : size_(n + outs.size()) {
@@ -63,8 +64,10 @@ class OutArguments {
 // The backend's own kernel.
 __attribute__((noinline)) MicaStatus CallOwn(const Work& w) {
   const LocalArguments local(w.args, w.n, w.device, w.call.compute_dtype, false);
-  const OutArguments full(local.data(), w.n, w.outs);
   MicaValue unused[4];
+  if (w.c.leaf && !w.c.earlier)
+    return w.c.out->adapters->call_leaf(w.c.leaf, &w.call, local.data(), w.n, w.pointers(), unused);
+  const OutArguments full(local.data(), w.n, w.outs);
   return CallLeaf(w.c, *w.c.out, w.call, full.data(), full.size(), unused, 0);
 }
 
@@ -80,9 +83,8 @@ __attribute__((noinline)) MicaStatus CallClassOnDevice(Work& w) {
 
 __attribute__((noinline)) MicaStatus CallPortable(const Work& w) {
   if (w.c.portable && w.c.out) {
-    const OutArguments full(w.args, w.n, w.outs);
     MicaValue unused[4];
-    return w.c.out->adapters->call_leaf(w.c.portable, &w.call, full.data(), unused);
+    return w.c.out->adapters->call_leaf(w.c.portable, &w.call, w.args, w.n, w.pointers(), unused);
   }
   return w.c.portable_class ? w.c.portable_class(&w.call, w.args, w.n, w.pointers(), w.outs.size())
                             : BareStatus(MICA_ERROR_NOT_IMPLEMENTED);

@@ -206,7 +206,7 @@ void RunLeaf(const BoxedKernel& k, const Operator& op, KeySet keys, const MicaVa
   }
   // The portable kernel of a form that is not structured has that form's signature.
   if (Refused(status) && spec.portable && !(spec.flags & kStructured) && place.is_cpu()) {
-    status = spec.adapters->call_leaf(spec.portable, &call, args, results);
+    status = spec.adapters->call_leaf(spec.portable, &call, args, n, nullptr, results);
   }
   if (Refused(status) && (c.composite || c.decomposition || on_device))
     return RunWithoutKernel(c, op, keys, args, n, results);

@@ -56,8 +56,9 @@ MicaStatus CallEarlier(const StructuredContext& c, const MicaCall& call, const M
     if (!(Value::FromBorrowed(args[i]) == value)) return BareStatus(MICA_ERROR_NOT_IMPLEMENTED);
   absl::InlinedVector<MicaValue, 8> kept;
   for (const int i : earlier.kept) kept.push_back(args[i]);
-  return c.leaf ? earlier.generation->adapters->call_leaf(c.leaf, &call, kept.data(), results)
-                : c.leaf_boxed(&call, kept.data(), static_cast<int64_t>(kept.size()), results, num_results);
+  const auto n = static_cast<int64_t>(kept.size());
+  return c.leaf ? earlier.generation->adapters->call_leaf(c.leaf, &call, kept.data(), n, nullptr, results)
+                : c.leaf_boxed(&call, kept.data(), n, results, num_results);
 }
 
 }  // namespace mica

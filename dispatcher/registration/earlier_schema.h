@@ -43,7 +43,7 @@ MicaStatus CallEarlier(const StructuredContext& c, const MicaCall& call, const M
 inline MicaStatus CallLeaf(const StructuredContext& c, const OperatorSpec& form, const MicaCall& call,
                            const MicaValue* args, int64_t n, MicaValue* results, int64_t num_results) {
   if (__builtin_expect(c.earlier != nullptr, 0)) return CallEarlier(c, call, args, results, num_results);
-  return c.leaf ? form.adapters->call_leaf(c.leaf, &call, args, results)
+  return c.leaf ? form.adapters->call_leaf(c.leaf, &call, args, n, nullptr, results)
                 : c.leaf_boxed(&call, args, n, results, num_results);
 }
 
