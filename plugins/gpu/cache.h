@@ -4,8 +4,8 @@
 // $XDG_CACHE_HOME/mica/<folder>, or ~/.cache/mica/<folder>, named by a hash of its key. The
 // file holds the key itself, lengths and a checksum: what does not match is as if it were not
 // there. Files are written beside their place and renamed, so that many processes share a
-// folder. Past a size the entries go that were not used for longest. Nothing here throws: where the folder cannot be written, nothing is kept. Not for
-// what must not be lost.
+// folder. Past a size the entries go that were not used for longest. Nothing here throws: where the folder
+// cannot be written, nothing is kept. Not for what must not be lost.
 #pragma once
 
 #include <atomic>
