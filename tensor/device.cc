@@ -48,12 +48,17 @@ std::atomic<bool (*)(std::string_view)> g_open{nullptr};
 std::atomic<int (*)(int)> g_count{nullptr};
 DeviceHooks Hooks() { return {g_open.load(), g_count.load()}; }
 
+thread_local std::array<int16_t, keys::kBackendCount> t_current{};
+
 }  // namespace
 
 void SetDeviceHooks(const DeviceHooks& hooks) {
   g_open.store(hooks.open);
   g_count.store(hooks.count);
 }
+
+int CurrentDeviceNumber(int backend) { return t_current[static_cast<size_t>(backend)]; }
+void SetCurrentDeviceNumber(Device device) { t_current[static_cast<size_t>(device.backend)] = device.index; }
 
 int BackendNameCount() { return Table().count.load(std::memory_order_acquire); }
 
@@ -95,7 +100,7 @@ std::string Device::ToString() const {
 Device Device::Parse(std::string_view text) {
   const size_t colon = text.find(':');
   const std::string_view name = text.substr(0, colon);
-  int index = 0;
+  int index = -1;
   if (colon != std::string_view::npos) {
     const std::string_view digits = text.substr(colon + 1);
     const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), index);
@@ -112,6 +117,7 @@ Device Device::Parse(std::string_view text) {
              ". A device comes with its plugin: `mica doctor` says where plugins are looked for and what "
              "became of each.");
   if (backend <= keys::kMeta) return {static_cast<int16_t>(backend), 0};  // "cpu:3" is the CPU
+  if (index < 0) index = CurrentDeviceNumber(backend);
   if (hooks.count) {
     const int count = hooks.count(backend);
     MICA_CHECK(index < count || count == 0, "The device (", ToAbsl(text), ") does not exist; the backend (",

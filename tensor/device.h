@@ -23,7 +23,8 @@ struct Device {
   static Device FromAbi(MicaDevice d) {
     return {static_cast<int16_t>(d.backend), static_cast<int16_t>(d.index)};
   }
-  // Parses "cpu", "cuda:1", "acme.npu:0", and opens the plugin of the name. Throws a
+  // Parses "cpu", "cuda:1", "acme.npu:0", and opens the plugin of the name. Without a number: the thread's
+  // current device of the backend. Throws a
   // kRuntime Error that lists the known backends when the name is unknown, or says
   // how many devices there are when the number is too large.
   static Device Parse(std::string_view text);
@@ -36,6 +37,10 @@ struct DeviceHooks {
   int (*count)(int backend) = nullptr;
 };
 void SetDeviceHooks(const DeviceHooks& hooks);
+
+// The device of a backend that its name alone means on this thread: 0 until another is set, which must exist.
+int CurrentDeviceNumber(int backend);
+void SetCurrentDeviceNumber(Device device);
 
 // The index of a backend's name, -1 if unknown; RegisterBackendName gives a new
 // one (or the old one) and throws when all 23 are taken.

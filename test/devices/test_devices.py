@@ -331,7 +331,7 @@ def test_a_module_trains_as_on_the_cpu():
             loss.backward()
             optimizer.step()
             out.append(loss.item())
-        assert all(p.device == mica.device(device) == p.grad.device for p in model.parameters())
+        assert all(p.device == x.device == p.grad.device for p in model.parameters())
         return out
 
     want = losses("cpu")

@@ -3,6 +3,7 @@ late, memory that runs out, and what is said where there is no device."""
 
 import json
 import os
+import re
 import subprocess
 import sys
 
@@ -93,23 +94,33 @@ def test_the_accelerator_names_the_device(simt_plugin):
     assert said == ["simt True 2 0", "True simulated GPU simt:0", "1 simt:1"]
 
 
-@pytest.mark.xfail(
-    strict=True, reason="A plugin is opened once its backend is named: until then there is none."
-)
 def test_the_accelerator_is_there_before_it_is_named(simt_plugin):
     program = "import mica; print(mica.accelerator.is_available(), mica.accelerator.device_count())"
     assert printed(program, MICA_PLUGINS=simt_plugin) == "True 2\n"
 
 
-@pytest.mark.xfail(strict=True, reason="A device without a number is the first one, not the current one.")
 def test_a_device_without_a_number_is_the_current_one(simt_plugin):
     program = """
-    import mica
-    mica.ones(1, device="simt")
+    import threading, mica
+    named = mica.device("simt")
+    x = mica.ones(1, device="simt")
     with mica.accelerator.device_index(1):
-        print(mica.ones(1, device="simt").device)
+        made = mica.ones(1, device="simt"), mica.ones(1, device=named), mica.ones(1).to("simt"), mica.ones_like(x)
+        print(*(t.device for t in made), mica.accelerator.current_stream().device)
+        thread = threading.Thread(target=lambda: print(mica.ones(1, device="simt").device))
+        thread.start(), thread.join()
+    print(mica.ones(1, device=named).device, named, named == mica.device("simt:0"), named == mica.device("simt"))
+    for wrong in (7, "cpu"):
+        try:
+            mica.accelerator.set_device_index(wrong)
+        except (RuntimeError, ValueError) as error:
+            print(type(error).__name__, error)
     """
-    assert printed(program, MICA_PLUGINS=simt_plugin) == "simt:1\n"
+    said = printed(program, MICA_PLUGINS=simt_plugin).splitlines()
+    assert said[:2] == ["simt:1 simt:1 simt:1 simt:0 simt:1", "simt:0"]
+    assert said[2] == "simt:0 simt False True"
+    assert re.match(r"RuntimeError The device \(simt:7\) does not exist", said[3])
+    assert re.match(r"ValueError mica.simt.set_device\(\) gets the device \(cpu\)", said[4])
 
 
 def test_streams_and_events_order_work():

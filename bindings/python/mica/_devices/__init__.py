@@ -50,13 +50,36 @@ def accelerators() -> list[str]:
         >>> "cpu" in mica.accelerator.accelerators()
         False
     """
+    _open_backends()
+    return _loaded_accelerators()
+
+
+def _loaded_accelerators() -> list[str]:
     return [n for n in _C._backend_names()[2:] if _C._device_count(n) > 0]
+
+
+_opened = False
+
+
+def _open_backends() -> None:
+    """Opens the plugins that were found and bring a backend, once: those loaded later are known."""
+    global _opened
+    if _opened:
+        return
+    _opened = True
+    from mica._runtime import plugins
+
+    for plugin in plugins():
+        for what in plugin["provides"].split(",") if plugin["state"] == "found" else ():
+            kind, _, name = what.partition(":")
+            if kind == "backend" and name != "cpu":
+                _C._device_count(name)
 
 
 def _device(device: Any) -> Any:
     if device is None:
         default = _C._default_device()
-        names = accelerators()
+        names = _loaded_accelerators()
         return default if default.type != "cpu" or not names else _C.device(names[0])
     return device if isinstance(device, _C.device) else _C.device(device)
 

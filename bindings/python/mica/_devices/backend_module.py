@@ -57,14 +57,11 @@ def _needed(backend: str) -> None:
 def _numbered(backend: str, device: Any) -> Any:
     """The device of a number, a name or a device; the current one where no number is given."""
     if device is None:
-        device = _current.get(backend, 0)
+        device = _C._current_device_number(backend)
     if isinstance(device, int):
         return _C.device(f"{backend}:{device}")
     named = device if isinstance(device, _C.device) else _C.device(device)
     return _numbered(backend, None) if named.type == backend and named.index is None else named
-
-
-_current: dict[str, int] = {}
 
 
 def _devices_of(backend: str) -> dict[str, Any]:
@@ -113,10 +110,10 @@ def _devices_of(backend: str) -> dict[str, Any]:
             0
         """
         _needed(backend)
-        return _current.get(backend, 0)
+        return _C._current_device_number(backend)
 
     def set_device(device: Any) -> None:
-        """Makes a device the one that the functions of `mica.cuda` mean without a number.
+        """Makes a device the one that this thread means by "cuda" without a number.
 
         As `torch.cuda.set_device`; better name devices ("cuda:1") or use `with mica.cuda.device(1):`.
 
@@ -124,14 +121,20 @@ def _devices_of(backend: str) -> dict[str, Any]:
             device (int, str or device): Its number or name.
 
         Raises:
-            RuntimeError: There is no device.
+            RuntimeError: There is no such device.
+            ValueError: It is one of another backend.
 
         Example:
             >>> if mica.cuda.is_available():
             ...     mica.cuda.set_device(0)
         """
         _needed(backend)
-        _current[backend] = _numbered(backend, device).index or 0
+        numbered = _numbered(backend, device)
+        if numbered.type != backend:
+            raise ValueError(
+                f"mica.{backend}.set_device() gets the device ({numbered}), which is none of its own."
+            )
+        _C._set_current_device(numbered)
 
     def get_device_properties(device: Any = None) -> Any:
         """Returns the properties of a device: its name, its memory, and what the plugin adds.
@@ -273,13 +276,13 @@ def _devices_of(backend: str) -> dict[str, Any]:
             self.prev_idx = -1
 
         def __enter__(self) -> None:
-            self.prev_idx = _current.get(backend, 0)
+            self.prev_idx = _C._current_device_number(backend)
             if self.idx >= 0:
                 set_device(self.idx)
 
         def __exit__(self, *exc: object) -> None:
             if self.idx >= 0:
-                _current[backend] = self.prev_idx
+                set_device(self.prev_idx)
 
     def device_of(obj: Any) -> Any:
         """A block in which a tensor's device is the one that `mica.cuda` means without a number.

@@ -79,6 +79,19 @@ PyObject* SetDefaultDevice(PyObject*, PyObject* device) {
   });
 }
 
+PyObject* CurrentNumber(PyObject*, PyObject* name) {
+  return Guarded([&] {
+    const int backend = BackendIndex(StrView(name));
+    return PyLong_FromLong(backend < 0 ? 0 : CurrentDeviceNumber(backend));
+  });
+}
+PyObject* SetCurrentNumber(PyObject*, PyObject* device) {
+  return Guarded([&] {
+    SetCurrentDeviceNumber(ToDevice(device));
+    return NewNone();
+  });
+}
+
 // ---- streams and events
 
 PyObject* CurrentStreamFunction(PyObject*, PyObject* device) {
@@ -291,6 +304,8 @@ PyMethodDef kFunctions[] = {{"_register_backend_name", RegisterName, METH_O, nul
                             {"_device_properties", Properties, METH_O, nullptr},
                             {"_default_device", DefaultDevice, METH_NOARGS, nullptr},
                             {"_set_default_device", SetDefaultDevice, METH_O, nullptr},
+                            {"_current_device_number", CurrentNumber, METH_O, nullptr},
+                            {"_set_current_device", SetCurrentNumber, METH_O, nullptr},
                             {"_current_stream", CurrentStreamFunction, METH_O, nullptr},
                             {"_exchange_stream", ExchangeStreamFunction, METH_VARARGS, nullptr},
                             {"_new_stream", NewStream, METH_VARARGS, nullptr},

@@ -90,8 +90,12 @@ PyGetSetDef kDTypeAttributes[] = {
      nullptr, "Whether elements can be negative.", nullptr},
     {nullptr, nullptr, nullptr, nullptr, nullptr}};
 
-Device& DeviceOf(PyObject* o) { return reinterpret_cast<DeviceObject*>(o)->device; }
 int NumberOf(PyObject* o) { return reinterpret_cast<DeviceObject*>(o)->number; }
+// Without a number: the thread's current device of the backend.
+Device DeviceOf(PyObject* o) {
+  const Device d = reinterpret_cast<DeviceObject*>(o)->device;
+  return NumberOf(o) >= 0 ? d : Device{d.backend, static_cast<int16_t>(CurrentDeviceNumber(d.backend))};
+}
 
 PyObject* NewDevice(Device d, int number) {
   auto* o = PyObject_New(DeviceObject, &DeviceType);
@@ -143,7 +147,8 @@ PyObject* DeviceStr(PyObject* o) {
 }
 PyObject* DeviceCompare(PyObject* a, PyObject* b, int op) {
   if (!IsDevice(a) || !IsDevice(b) || (op != Py_EQ && op != Py_NE)) Py_RETURN_NOTIMPLEMENTED;
-  return NewBool((DeviceOf(a) == DeviceOf(b)) == (op == Py_EQ));
+  const bool same = DeviceOf(a).backend == DeviceOf(b).backend && NumberOf(a) == NumberOf(b);
+  return NewBool(same == (op == Py_EQ));
 }
 PyObject* DeviceReduce(PyObject* o, PyObject*) {
   return Guarded([&] { return Py_BuildValue("O(N)", &DeviceType, DeviceStr(o)); });
@@ -255,7 +260,7 @@ void InitMetadataObjects(PyObject* module) {
   DeviceType.tp_str = DeviceStr;
   DeviceType.tp_call = DeviceCall;
   DeviceType.tp_hash = [](PyObject* o) -> Py_hash_t {
-    return DeviceOf(o).backend * 1000003 + DeviceOf(o).index + 7;
+    return DeviceOf(o).backend * 1000003 + NumberOf(o) + 7;
   };
   DeviceType.tp_richcompare = DeviceCompare;
   DeviceType.tp_methods = kDeviceMethods;
