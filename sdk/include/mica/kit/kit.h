@@ -26,6 +26,7 @@
 #include <mica/kit/scatter.h>
 #include <mica/kit/searching.h>
 #include <mica/kit/sorting.h>
+#include <mica/kit/unpooling.h>
 #include <mica/kit/window.h>
 
 namespace mica {
@@ -53,6 +54,7 @@ inline void Register(plugin::Registrar& registrar, Driver& driver) {
   matmul::RegisterMatmul(registrar);
   convolution::RegisterConvolution(registrar);
   pooling::RegisterPooling(registrar);
+  unpooling::RegisterUnpooling(registrar);
   resampling::RegisterResampling(registrar);
   sampling::RegisterSampling(registrar);
   loss::RegisterLoss(registrar);

@@ -53,8 +53,14 @@ inline constexpr char kPoolingText[] =
 inline constexpr char kResamplingText[] =
 #include <mica/kit/kernels/resampling.cl>
     ;
-inline constexpr char kResamplingReadersText[] =
-#include <mica/kit/kernels/resampling_readers.cl>
+inline constexpr char kReadersText[] =
+#include <mica/kit/kernels/readers.cl>
+    ;
+inline constexpr char kUnpoolingText[] =
+#include <mica/kit/kernels/unpooling.cl>
+    ;
+inline constexpr char kPlanesText[] =
+#include <mica/kit/kernels/planes.cl>
     ;
 inline constexpr char kSamplingText[] =
 #include <mica/kit/kernels/sampling.cl>

@@ -23,7 +23,7 @@ R"cl(
       *raised = 1;                                              \
     }                                                           \
   }
-kernel void find_readers(TABLES global int* raised) {
+kernel void find_readers(MAPS global int* raised) {
   const INDEX i = get_global_id(0);
   FIND_ALL
 }

@@ -1,0 +1,123 @@
+// The gradients of average pooling, and col2im: each place of an image gathers from the windows that hold it,
+// so that no two work-items add to the same one (unpooling.cl).
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include <mica/kit/planes.h>
+#include <mica/kit/pooling.h>
+
+namespace mica {
+namespace kit {
+namespace unpooling {
+
+using planes::PlaneMap;
+using plugin::TensorRef;
+
+// The windows of a dimension.
+struct Windows {
+  int64_t in, out;  // places of the image, and windows
+  int64_t size = 0, stride = 0, padding = 0, dilation = 1;
+  int64_t step, tap_step = 0;  // of the data from window to window, and from place to place of one
+};
+
+// Queues the map, whose `defines` name it in unpooling.cl; `key` does so in few bytes.
+inline void Run(PlaneMap map, const std::vector<Windows>& windows, Key key, const std::string& defines,
+                int64_t divisor) {
+  if (!map.IsSmall()) throw plugin::NotImplemented();  // coordinates are int there
+  map.Run(
+      key, "in", true, nullptr,
+      [&] { return defines + Define("DIVISOR", std::to_string(divisor) + "L") + kUnpoolingText; },
+      [&](Launch& launch) {
+        for (const Windows& w : windows) {
+          for (const int64_t n : {w.in, w.out, w.size, w.stride, w.padding, w.dilation})
+            launch.Value(static_cast<int32_t>(n));
+          launch.Index(w.step, true).Index(w.tap_step, true);
+        }
+      });
+}
+
+inline PlaneMap GradientMap(const MicaCall* call, const MicaTensor* grad_output, const MicaTensor* grad_input,
+                            int spatial) {
+  const TensorRef grad(grad_output);
+  if (grad.dtype() < MICA_F16) throw plugin::NotImplemented();
+  return PlaneMap(call, grad_output, grad_input, grad.dtype(), spatial, grad.sizes() + grad.ndim() - spatial);
+}
+
+template <int kSpatial>
+void AvgPoolBackward(const MicaCall* call, MicaTensor* grad_output, MicaTensor*, MicaIntSpan kernel_size,
+                     MicaIntSpan stride, MicaIntSpan padding, int32_t, int32_t count_include_pad,
+                     MicaOptInt divisor_override, MicaTensor* grad_input) {
+  const TensorRef grad(grad_output), out(grad_input);
+  if (out.numel() == 0) return;
+  const PlaneMap map = GradientMap(call, grad_output, grad_input, kSpatial);
+  std::vector<Windows> windows;
+  for (int d = 0; d < kSpatial; ++d) {
+    Windows w{out.size(d - kSpatial), grad.size(d - kSpatial)};
+    w.size = pooling::At(kernel_size, d, 1);
+    w.stride = pooling::At(stride, d, w.size);
+    w.padding = pooling::At(padding, d, 0);
+    w.step = map.steps[d];
+    windows.push_back(w);
+  }
+  const bool padded = count_include_pad != 0;
+  Key key("average");
+  key.Add(padded).Add(divisor_override.has).Add(divisor_override.has ? divisor_override.value : 0);
+  Run(map, windows, key,
+      (padded ? Define("PADDED", "1") : "") + (divisor_override.has ? Define("OVERRIDDEN", "1") : ""),
+      divisor_override.has ? divisor_override.value : 1);
+}
+
+template <int kSpatial>
+void AdaptiveAvgPoolBackward(const MicaCall* call, MicaTensor* grad_output, MicaTensor*,
+                             MicaTensor* grad_input) {
+  const TensorRef grad(grad_output), out(grad_input);
+  if (out.numel() == 0) return;
+  const PlaneMap map = GradientMap(call, grad_output, grad_input, kSpatial);
+  std::vector<Windows> windows;
+  for (int d = 0; d < kSpatial; ++d) {
+    Windows w{out.size(d - kSpatial), grad.size(d - kSpatial)};
+    w.step = map.steps[d];
+    windows.push_back(w);
+  }
+  Run(map, windows, Key("adaptive average"), Define("ADAPTIVE", "1"), 1);
+}
+
+// `self` is (.., channels * places of a window, windows).
+inline void Col2im(const MicaCall* call, MicaTensor* self, MicaIntSpan, MicaIntSpan kernel_size,
+                   MicaIntSpan dilation, MicaIntSpan padding, MicaIntSpan stride, MicaTensor* out) {
+  const TensorRef columns(self), image(out);
+  if (columns.dtype() < MICA_F16) throw plugin::NotImplemented();
+  if (image.numel() == 0) return;
+  PlaneMap map(call, self, out, columns.dtype(), 2, nullptr);
+  std::vector<Windows> windows(2);
+  int64_t step = 1;
+  for (int d = 2; d-- > 0;) {
+    Windows& w = windows[static_cast<size_t>(d)];
+    w.in = image.size(d - 2);
+    w.size = pooling::At(kernel_size, d, 1);
+    w.stride = pooling::At(stride, d, 1);
+    w.padding = pooling::At(padding, d, 0);
+    w.dilation = pooling::At(dilation, d, 1);
+    w.out = (w.in + 2 * w.padding - w.dilation * (w.size - 1) - 1) / w.stride + 1;
+    w.step = step;
+    step *= w.out;
+  }
+  windows[1].tap_step = step;
+  windows[0].tap_step = step * windows[1].size;
+  map.data_plane = step * windows[0].size * windows[1].size;
+  Run(map, windows, Key("columns"), Define("COLUMNS", "1"), 1);
+}
+
+inline void RegisterUnpooling(plugin::Registrar& registrar) {
+  registrar.Kernel<&AvgPoolBackward<2>>("avg_pool2d_backward.grad_input");
+  registrar.Kernel<&AvgPoolBackward<3>>("avg_pool3d_backward.grad_input");
+  registrar.Kernel<&AdaptiveAvgPoolBackward<2>>("_adaptive_avg_pool2d_backward.out");
+  registrar.Kernel<&AdaptiveAvgPoolBackward<3>>("_adaptive_avg_pool3d_backward.out");
+  registrar.Kernel<&Col2im>("col2im.out");
+}
+
+}  // namespace unpooling
+}  // namespace kit
+}  // namespace mica
