@@ -9,6 +9,7 @@
 #include <cmath>
 #include <utility>
 
+#include "dispatcher/devices/pinned_memory.h"
 #include "kernels/meta/meta_helpers.h"
 #include "mica/kernels/composite_declarations.h"
 #include "mica/ops/_resample.h"
@@ -144,8 +145,12 @@ Table TableOf(std::string_view mode, const Side& s) {
   return Antialiased<Real>(s, 3, [](Real x) { return Lanczos(x); });
 }
 
+// From pinned memory, if the device has some: the host does not wait, and a graph records the copy.
 Tensor OnDevice(const Tensor& t, Device device) {
-  return t.device() == device ? t : ops::_to_copy(t, std::nullopt, std::nullopt, device);
+  if (t.device() == device) return t;
+  const bool pins = HasPinnedMemory(device.backend);
+  return ops::_to_copy(pins ? PinMemory(t, device.backend) : t, std::nullopt, std::nullopt, device,
+                       /*pin_memory=*/std::nullopt, /*non_blocking=*/pins);
 }
 
 Tensor Places(const Table& table, Device device) {

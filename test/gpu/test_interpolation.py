@@ -7,6 +7,7 @@ from gpu_device import DEVICE
 
 import mica
 from mica import nn
+from mica.accelerator import _functions_of
 
 pytestmark = pytest.mark.usefixtures("simt")
 F = nn.functional
@@ -79,7 +80,7 @@ def interpolate(x, size, mode, align=False, scale=None):
 def result_and_gradient(x, device, *how, **named):
     leaf = x.detach().to(device).requires_grad_(True)
     y = interpolate(leaf, *how, **named)
-    y.backward((mica.arange(y.numel()).reshape(y.shape) % 7 - 3).to(y.dtype).to(device))
+    y.backward((mica.arange(y.numel(), device=device).reshape(y.shape) % 7 - 3).to(y.dtype))
     return y.detach(), leaf.grad
 
 
@@ -234,3 +235,20 @@ def test_what_is_no_interpolation_is_refused_as_on_the_cpu():
         with pytest.raises(want.type) as got:
             F.interpolate(mica.zeros(*shape, device=DEVICE), size=size, mode="bilinear")
         assert str(got.value).splitlines()[0] == str(want.value).splitlines()[0]
+
+
+@pytest.mark.parametrize("mode", ["nearest", "bilinear", "bicubic aa"])
+def test_a_graph_records_interpolation(mode):
+    """Its tables come from pinned memory, which each replay reads again."""
+    gpu = _functions_of(DEVICE)
+    graph = gpu.CUDAGraph() if DEVICE == "cuda" else gpu.Graph()
+    x = values((2, 3, 5, 6), "float32").to(DEVICE)
+    result_and_gradient(x, DEVICE, (10, 9), mode)  # compiles
+    with gpu.graph(graph):
+        got = result_and_gradient(x, DEVICE, (10, 9), mode)
+    for factor in (1, -2):
+        x.copy_(values((2, 3, 5, 6), "float32") * factor)
+        graph.replay()
+        want = result_and_gradient(values((2, 3, 5, 6), "float32") * factor, "cpu", (10, 9), mode)
+        for a, b in zip(got, want, strict=True):
+            assert worst(a, b) < CLOSE["float32"]
