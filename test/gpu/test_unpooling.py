@@ -135,6 +135,14 @@ def test_col2im(dtype):
     assert mica.fallback_counts() == {}
 
 
+@pytest.mark.parametrize("dtype", ["uint8", "int32", "int64"])
+def test_col2im_of_integers(dtype):
+    columns = (mica.arange(3 * 4 * 12).reshape(3, 4, 12) * 37).to(getattr(mica, dtype))
+    got, want = F.fold(columns.to(DEVICE), (4, 5), 2), F.fold(columns, (4, 5), 2)
+    assert (got.cpu() == want).all()
+    assert mica.fallback_counts() == {}
+
+
 def test_numbers_that_are_not_finite_stay_in_their_windows():
     x = image((1, 1, 6, 6), "float32")
     for pool in (lambda a: F.avg_pool2d(a, 3, 2, 1), lambda a: F.adaptive_avg_pool2d(a, (4, 4))):
