@@ -1,4 +1,4 @@
-"""Gradients of average pooling, and col2im, on the simulated GPU as on the CPU."""
+"""Gradients of pooling, and col2im, on the simulated GPU as on the CPU."""
 
 import pytest
 from gpu_device import DEVICE
@@ -100,6 +100,25 @@ def test_adaptive_averages(layout, dtype):
         check(x, dtype, lambda a, size=size: F.adaptive_avg_pool2d(a, size), size)
     x = LAYOUTS[layout](image((2, 3, 4, 5, 6), dtype))
     check(x, dtype, lambda a: F.adaptive_avg_pool3d(a, (3, 2, 7)), "3d")
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_maxima_of_planes_and_volumes(layout, dtype):
+    for kernel, stride, padding, dilation, ceil in (
+        ((2, 2), (2, 2), 0, 1, False),
+        ((3, 3), (2, 2), 1, 1, False),
+        ((3, 2), (1, 3), (1, 0), (2, 3), False),
+        ((3, 3), (2, 2), 1, 1, True),
+        ((7, 9), (7, 9), 0, 1, False),
+    ):
+        for channels in (1, 3, 8):
+            x = LAYOUTS[layout](image((2, channels, 7, 9), dtype))
+            how = (kernel, stride, padding, dilation, ceil)
+            check(x, dtype, lambda a, how=how: F.max_pool2d(a, *how), how)
+    x = LAYOUTS[layout](image((2, 3, 5, 6, 7), dtype))
+    check(x, dtype, lambda a: F.max_pool3d(a, (3, 2, 2), (2, 2, 1), (1, 0, 1)), "3d")
+    check(x, dtype, lambda a: F.max_pool3d(a, 2, 2, 0, 2), "3d")
 
 
 @pytest.mark.parametrize("planes", [1, 7, 8, 17])

@@ -18,7 +18,6 @@
 #include <mica/kit/matmul.h>
 #include <mica/kit/normalization.h>
 #include <mica/kit/pointwise.h>
-#include <mica/kit/pooling.h>
 #include <mica/kit/random.h>
 #include <mica/kit/reduce.h>
 #include <mica/kit/resampling.h>
@@ -53,7 +52,6 @@ inline void Register(plugin::Registrar& registrar, Driver& driver) {
   searching::RegisterSearching(registrar);
   matmul::RegisterMatmul(registrar);
   convolution::RegisterConvolution(registrar);
-  pooling::RegisterPooling(registrar);
   unpooling::RegisterUnpooling(registrar);
   resampling::RegisterResampling(registrar);
   sampling::RegisterSampling(registrar);

@@ -73,8 +73,14 @@ class PlaneMap {
   // `dtype` is how elements are read and written. `data_sizes` are a plane's in `data`, which is an image of
   // the order of `out`; or, NULL, all of it lies in one order, and the caller sets data_plane.
   PlaneMap(const MicaCall* call, const MicaTensor* data, const MicaTensor* out, int32_t dtype, int spatial,
-           const int64_t* data_sizes)
-      : call_(call), device_(DeviceOf(call)), spatial_(spatial), dtype_(dtype), data_(data), out_(out) {
+           const int64_t* data_sizes, int most_neighbours = 8)
+      : call_(call),
+        device_(DeviceOf(call)),
+        spatial_(spatial),
+        dtype_(dtype),
+        data_(data),
+        out_(out),
+        width_(most_neighbours) {
     CheckDtype(device_, dtype);
     const TensorRef y(out);
     const int leading = y.ndim() - spatial;
@@ -96,6 +102,11 @@ class PlaneMap {
 
   bool IsSmall(int64_t more = 0) const {
     return std::max({data_plane, out_plane, more}) < (int64_t{1} << 31) - kGroup;
+  }
+
+  // In which order a tensor of the map's lies, or is brought.
+  std::vector<int64_t> OrderOf(const MicaTensor* tensor) const {
+    return ImageStrides(TensorRef(tensor), is_image_ || tensor == out_ ? spatial_ : 0, channels_last_);
   }
 
   // Chooses how much a work-item computes, makes data dense, and launches. `key` and `text(map)` say what is
@@ -125,15 +136,11 @@ class PlaneMap {
   static constexpr int64_t kGroup = 256;
   static constexpr int64_t kItems = 1 << 18;  // work-items that hide memory's latency
 
-  std::vector<int64_t> OrderOf(const MicaTensor* tensor) const {
-    return ImageStrides(TensorRef(tensor), is_image_ || tensor == out_ ? spatial_ : 0, channels_last_);
-  }
-
   // Neighbours by as wide accesses as the device likes, or planes. The fewer there are, the less a work-item
   // takes on, so that all of the device has something to do.
   void ChooseShape(const void* from, const void* to) {
     const int bytes = BytesOf(dtype_);
-    width_ = std::min(8, device_.access_bytes > 0 ? device_.access_bytes / bytes : device_.vector_width);
+    width_ = std::min(width_, device_.access_bytes > 0 ? device_.access_bytes / bytes : device_.vector_width);
     const auto fits = [&](const void* p) { return reinterpret_cast<uintptr_t>(p) % (width_ * bytes) == 0; };
     while (width_ > 1 && (inner % width_ != 0 || !fits(from) || !fits(to))) width_ /= 2;
     depth_ = 8 / width_;
@@ -169,7 +176,7 @@ class PlaneMap {
   const MicaTensor* data_;
   const MicaTensor* out_;
   bool is_image_ = true, channels_last_ = false;
-  int width_ = 1, depth_ = 1;  // W and P
+  int width_, depth_ = 1;  // W, the most before it is chosen, and P
 };
 
 }  // namespace planes

@@ -47,9 +47,6 @@ inline constexpr char kSmallProductText[] =
 inline constexpr char kConvolutionText[] =
 #include <mica/kit/kernels/convolution.cl>
     ;
-inline constexpr char kPoolingText[] =
-#include <mica/kit/kernels/pooling.cl>
-    ;
 inline constexpr char kResamplingText[] =
 #include <mica/kit/kernels/resampling.cl>
     ;

@@ -7,7 +7,12 @@ R"cl(
 // A plane is [size of dimension 0, ..., inner] without gaps. A work-item computes W neighbours of P planes, so that
 // what a map reads or computes for a place serves all of them; SPLIT says which place it is.
 //
-// The host defines E (the element type), LOAD(p), STORE(v, p), MAPS (MAP of each dimension), SPLIT, SUMS and P.
+// The host defines E (the element type), LOAD(p), STORE(v, p), MAPS (MAP of each dimension), SPLIT, SUMS and P. The
+// text before may define ELEMENT(p, at), what stands for the element at `at` of plane p, and its OPERANDS.
+#ifndef ELEMENT
+#define ELEMENT(p, at) LOAD(planes[p] + at)
+#define OPERANDS
+#endif
 #define NO_SUM(d) \
   L sum##d[P];    \
   UNROLL for (uint p = 0; p < P; ++p) sum##d[p] = ZERO;
@@ -15,9 +20,9 @@ R"cl(
 // The elements themselves, as the innermost sum.
 #define ELEMENTS(d, at) \
   L sum##d[P];          \
-  UNROLL for (uint p = 0; p < P; ++p) sum##d[p] = LOAD(planes[p] + at);
+  UNROLL for (uint p = 0; p < P; ++p) sum##d[p] = ELEMENT(p, at);
 
-kernel void over_planes(const global E* data, global E* out, MAPS const INDEX blocks, const INDEX count,
+kernel void over_planes(const global E* data, global E* out, MAPS OPERANDS const INDEX blocks, const INDEX count,
                         const ulong data_plane, const ulong out_plane, const ulong num_planes, global int* raised) {
   const INDEX i = get_global_id(0);
   if (i >= count) return;

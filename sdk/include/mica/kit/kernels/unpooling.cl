@@ -1,10 +1,11 @@
 R"cl(
-// How planes.cl gathers, for each place of a dimension, from the windows that hold it: the gradient of averages, and
-// the transpose of im2col. Window o begins at o * stride<d> - padding<d> and has kernel<d> places, dilation<d> apart.
+// How planes.cl gathers, for each place of a dimension, from the windows that hold it: the gradients of averages and
+// of maxima, and the transpose of im2col. Window o begins at o * stride<d> - padding<d> and has kernel<d> places, dilation<d> apart.
 //
 // The host defines one of AVERAGE (of all places of a window, those in the padding too, if PADDED; divided by
 // DIVISOR instead, if OVERRIDDEN), ADAPTIVE (the windows divide a dimension into nearly equal parts) and COLUMNS
-// (each place of a window has an element of its own, tap_step<d> from the one before).
+// (each place of a window has an element of its own, tap_step<d> from the one before). MAXIMA, with COLUMNS: the
+// window's element counts where the index beside it is PLACE, the place in a plane of the image.
 #define MAP(d)                                                                                                  \
   const int in##d, const int out##d, const int kernel##d, const int stride##d, const int padding##d,            \
       const int dilation##d, const INDEX step##d, const INDEX tap_step##d,
@@ -33,6 +34,11 @@ static int places_of(int o, int in, int kernel_size, int stride, int padding) {
 #else
 #define WEIGHT(d) ((L)(1 / (LANE)places_of(o##d, in##d, kernel##d, stride##d, padding##d)))
 #endif
+#endif
+
+#ifdef MAXIMA
+#define OPERANDS const global long *indices,
+#define ELEMENT(p, at) (indices[(ulong)(planes[p] - data) + at] == (long)(PLACE) ? LOAD(planes[p] + at) : ZERO)
 #endif
 
 #ifdef COLUMNS
