@@ -1,4 +1,4 @@
-// Between C++ types and the C ABI: one mapping per type (AbiType), and three
+// Between C++ types and the C ABI: one mapping per type (AbiType), and four
 // adapters per *signature* (not per operator), gathered in SignatureAdapters.
 //
 // A signature is the C++ function type of an operator: `Tensor(const Tensor&,
@@ -229,6 +229,7 @@ using AbiOf = typename AbiType<T>::Abi;
 }  // namespace mica
 
 #include "dispatcher/calls/adapters_return.h"
+#include "dispatcher/calls/border_call.h"
 #include "dispatcher/calls/owned_results.h"
 
 namespace mica {
@@ -242,6 +243,8 @@ struct SignatureAdapters {
   // Calls a leaf kernel of this very signature: `n` boxed arguments, then `outs` (of an out form).
   MicaStatus (*call_leaf)(MicaFunction leaf, const MicaCall* call, const MicaValue* args, int64_t n,
                           MicaTensor* const* outs, MicaValue* results);
+  // The operator itself, for plugins: border_call.h.
+  MicaFunction call;
 };
 
 namespace internal {
@@ -275,6 +278,7 @@ inline void RunBoxed(void* context, uint64_t keys, const MicaValue* args, int64_
 template <bool kDirect, typename R, typename... A>
 struct AdaptersImpl {
   using Ret = AbiReturn<R>;
+  static constexpr auto kCall = &BorderCall<typename Ret::Abi, AbiOf<A>...>;
   static typename Ret::Abi Boxing(void* context, uint64_t keys, AbiOf<A>... a) {
     const MicaValue args[std::max<size_t>(sizeof...(A), 1)] = {AbiType<A>::Box(a)...};
     MicaValue result;
@@ -300,6 +304,7 @@ struct AdaptersImpl {
 };
 template <typename R, typename... A>
 struct AdaptersImpl<false, R, A...> {
+  static constexpr auto kCall = &BorderCall<MicaStatus, AbiOf<A>..., MicaValue*>;
   static MicaStatus Boxing(void* context, uint64_t keys, AbiOf<A>... a, MicaValue* results) {
     const MicaValue args[std::max<size_t>(sizeof...(A), 1)] = {AbiType<A>::Box(a)...};
     RunBoxed(context, keys, args, sizeof...(A), results);
@@ -337,7 +342,8 @@ struct Adapters<R(A...)> : AdaptersImpl<AbiReturn<R>::kDirect, R, A...> {
 template <typename Signature>
 inline const SignatureAdapters kAdapters = {
     reinterpret_cast<MicaFunction>(&internal::Adapters<Signature>::Boxing),
-    &internal::Adapters<Signature>::CallSlot, &internal::Adapters<Signature>::CallLeaf};
+    &internal::Adapters<Signature>::CallSlot, &internal::Adapters<Signature>::CallLeaf,
+    reinterpret_cast<MicaFunction>(internal::Adapters<Signature>::kCall)};
 
 // A C++ function `R f(KeySet, A...)` as a layer's kernel.
 template <auto kFunction>

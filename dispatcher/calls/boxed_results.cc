@@ -9,15 +9,12 @@
 namespace mica {
 namespace {
 
-// The tag of a result that nothing was written to; no value has it.
-constexpr int32_t kNothing = -1;
-
 bool IsFilledList(const MicaTensorSpan& list) { return list.size == 0 || (list.size > 0 && list.data); }
 
 // Whether the value is what a result of the type holds. A Tensor may be undefined, as a gradient is that
 // nobody asked for.
 bool Fits(const MicaValue& v, const schema::Type& type) {
-  if (v.tag == kNothing) return false;
+  if (v.tag == kNoResult) return false;
   if (v.tag == MICA_VALUE_NONE) return type.is_optional() || type.is_tensor();
   const int32_t tag = TagOfType(type);
   if (tag == MICA_VALUE_TENSORS) return v.tag == tag && IsFilledList(v.u.tensors);
@@ -39,6 +36,14 @@ bool Gives(const Operator& op, const schema::FunctionSchema& schema) {
 }
 
 }  // namespace
+
+void RefuseBoxedCall(const Operator& op, int64_t num_args, int64_t num_results) {
+  const OperatorSpec& spec = op.spec();
+  MICA_CHECK_TYPE(num_args == spec.num_args, "Operator ", spec.name, " takes (", spec.num_args,
+                  ") boxed arguments, defaults included, and a plugin passes (", num_args, ").");
+  MICA_THROW(kType, "Operator ", spec.name, " gives (", op.schema().returns.size(),
+             ") results, and a plugin has room for (", num_results, ").");
+}
 
 int32_t TagOfType(const schema::Type& type) {
   using schema::TypeKind;
@@ -84,7 +89,7 @@ void ReleaseResults(const Operator& op, MicaValue* results) {
 bool ExpectResults(const Operator& op, MicaValue* results) {
   const schema::FunctionSchema& schema = op.schema();
   if (!Gives(op, schema)) return false;
-  for (size_t i = 0; i < schema.returns.size(); ++i) results[i] = {kNothing, 0, {}};
+  for (size_t i = 0; i < schema.returns.size(); ++i) results[i] = {kNoResult, 0, {}};
   return true;
 }
 
@@ -92,7 +97,7 @@ void CheckResults(const Operator& op, std::string_view whose, MicaValue* results
   const std::vector<schema::Return>& returns = op.schema().returns;
   for (size_t i = 0; i < returns.size(); ++i) {
     if (Fits(results[i], returns[i].type)) continue;
-    const std::string given = results[i].tag == kNothing
+    const std::string given = results[i].tag == kNoResult
                                   ? std::string("nothing")
                                   : absl::StrCat("a value of the tag (", results[i].tag, ")");
     ReleaseResults(op, results);

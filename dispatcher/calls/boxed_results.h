@@ -22,13 +22,12 @@ class ResultRoom {
 };
 
 // A boxed call from a plugin: every argument is there, and room for what the operator gives.
+[[noreturn]] void RefuseBoxedCall(const Operator& op, int64_t num_args, int64_t num_results);
 inline void CheckBoxedCall(const Operator& op, int64_t num_args, int64_t num_results) {
   const OperatorSpec& spec = op.spec();
-  MICA_CHECK_TYPE(num_args == spec.num_args, "Operator ", spec.name, " takes (", spec.num_args,
-                  ") boxed arguments, defaults included, and a plugin passes (", num_args, ").");
-  const auto given = static_cast<int64_t>(op.schema().returns.size());
-  MICA_CHECK_TYPE(spec.form != OpForm::kFunctional || num_results >= given, "Operator ", spec.name,
-                  " gives (", given, ") results, and a plugin has room for (", num_results, ").");
+  const bool has_room =
+      spec.form != OpForm::kFunctional || num_results >= static_cast<int64_t>(op.schema().returns.size());
+  if (__builtin_expect(num_args != spec.num_args || !has_room, 0)) RefuseBoxedCall(op, num_args, num_results);
 }
 
 // The MICA_VALUE_... of what an argument or a result of the type holds where it is given; MICA_VALUE_NONE of
@@ -37,6 +36,8 @@ int32_t TagOfType(const schema::Type& type);
 // Whether a kernel of the operator writes results. In-place and out= forms do not, nor do operators that were
 // defined at run time and return what they write: there the written arguments are the results.
 bool GivesResults(const Operator& op);
+// The tag of a result that nothing was written to; no value has it.
+inline constexpr int32_t kNoResult = -1;
 // Before a boxed kernel from elsewhere (a plugin's): every result is one that nothing was written to. False
 // where it gives none.
 bool ExpectResults(const Operator& op, MicaValue* results);

@@ -11,12 +11,14 @@
 namespace mica {
 
 struct ThreadState {
+  // What layers may read (MicaThread in <mica/layers.h>; dispatcher/layers/faces.cc holds the two together).
   KeySet include;
   KeySet exclude;
+  void* frame = nullptr;
   bool grad_enabled = true;
   bool inference_mode = false;
+  // The core's own.
   Device default_device;
-  void* frame = nullptr;
 };
 
 // Initial-exec: libmica is loaded with the process or once by Python, and the

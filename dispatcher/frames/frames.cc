@@ -200,7 +200,7 @@ void KeepPlace(const Tensor& view) {
 }
 }  // namespace
 
-Tensor Wrap(Tensor value, const Frame& frame, const Tensor& base, int hidden) {
+Tensor Wrap(Tensor value, const MicaFrame& frame, const Tensor& base, int hidden) {
   const TensorImpl& from = *value.impl();
   Tensor wrapper = MakeView(value, Shown(value.sizes(), hidden), Shown(value.strides(), hidden),
                             value.storage_offset() * value.itemsize(),
@@ -239,15 +239,13 @@ Tensor AdoptInto(Tensor fresh, const Frame* innermost) {
 
 Tensor Alias(const Tensor& wrapper) {
   const Wrapper& w = WrapperOf(wrapper);
-  Frame named;  // carries the tag alone: the frame itself may be gone
-  named.tag = w.tag;
-  named.kind = w.kind;
+  const MicaFrame named{w.kind, 0, w.tag, nullptr};  // the frame itself may be gone
   Tensor alias = Wrap(w.value, named, Tensor(), w.hidden);
   if (alias.device() != wrapper.device()) ShowDevice(alias, wrapper.device());
   Wrapper& behind = WrapperOf(alias);
   behind.number = w.number;
   behind.second = w.second;
-  behind.opaque = w.opaque;
+  behind.shared = w.shared;
   return alias;
 }
 
@@ -344,7 +342,7 @@ Tensor Behind(const Tensor& t) {
   return left.frame().tag == w.tag ? KindOf(w.kind).read(t, left.frame()) : Behind(t);
 }
 
-void ThrowCaptured(const Operator& op, const Frame& frame, const Tensor& written) {
+void ThrowCaptured(const Operator& op, const MicaFrame& frame, const Tensor& written) {
   const std::string& kind = KindOf(frame.kind).name;
   MICA_THROW(
       kRuntime, "Operator ", op.spec().name, " writes a tensor (", written.ToString(),

@@ -17,13 +17,15 @@
 // Thread-local throughout: a frame is entered and left on one thread, innermost first.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <functional>
-#include <memory>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
+#include <mica/layers.h>
 #include "absl/container/inlined_vector.h"
 #include "dispatcher/calls/thread_state.h"
 #include "dispatcher/tables/operator.h"
@@ -89,11 +91,9 @@ bool IsKindEnabled(int kind);
 void ReleaseKind(int kind);
 
 // One level. Lives in its Scope.
-struct Frame {
-  int kind = -1;
-  uint64_t tag = 0;
+struct Frame : MicaFrame {
+  Frame() : MicaFrame{-1, 0, 0, nullptr} {}
   Frame* parent = nullptr;
-  void* payload = nullptr;  // the kind's own
   // The thread as it was when the frame was entered.
   KeySet outer_include;
   KeySet outer_exclude;
@@ -134,16 +134,39 @@ class LeaveFrame {
   bool grad_enabled_;
 };
 
+// A counted reference to an object that a plugin's kind keeps with its wrappers.
+class SharedObject {
+ public:
+  SharedObject() = default;
+  explicit SharedObject(MicaShared* borrowed) : object_(borrowed) {
+    if (object_) std::atomic_ref(object_->holders).fetch_add(1, std::memory_order_relaxed);
+  }
+  SharedObject(const SharedObject& o) : SharedObject(o.object_) {}
+  SharedObject& operator=(SharedObject o) noexcept {
+    std::swap(object_, o.object_);
+    return *this;
+  }
+  ~SharedObject() {
+    if (object_ && std::atomic_ref(object_->holders).fetch_sub(1, std::memory_order_acq_rel) == 1)
+      object_->destroy(object_);
+  }
+
+ private:
+  MicaShared* object_ = nullptr;
+};
+
 // What stands behind a wrapper.
 struct Wrapper {
+  // As MicaWrapper in <mica/layers.h>: dispatcher/layers/faces.cc holds the two together.
   Tensor value;      // in the frame's parent
   uint64_t tag = 0;  // of the frame that made it
-  int kind = -1;
-  int64_t number = 0;  // payload: a number of the kind's
-  int hidden = 0;      // leading dimensions of the value that the wrapper does not show (vmap: the batch)
-  Tensor second;       // payload: a tensor of the kind's (jvp: the tangent)
-  std::shared_ptr<void> opaque;  // payload: what a plugin's kind keeps, with its destructor
-  int64_t place = 0;             // of a view: where it begins, in bytes from its base
+  int32_t kind = -1;
+  int32_t hidden = 0;   // leading dimensions of the value that the wrapper does not show (vmap: the batch)
+  int64_t number = 0;   // payload: a number of the kind's
+  Tensor second;        // payload: a tensor of the kind's (jvp: the tangent)
+  SharedObject shared;  // payload: an object of a plugin's kind
+  // The core's own.
+  int64_t place = 0;  // of a view: where it begins, in bytes from its base
 
   static void* operator new(size_t size);  // from the small-block pool
   static void operator delete(void* p) noexcept;
@@ -159,7 +182,7 @@ inline void Settle(const Tensor& t) {
   if (const auto& settle = KindOf(WrapperOf(t).kind).settle) settle(t);
 }
 // The wrapper of `frame` behind `t`, or NULL: `t` is of an outer level.
-inline Wrapper* Own(const Tensor& t, const Frame& frame) {
+inline Wrapper* Own(const Tensor& t, const MicaFrame& frame) {
   if (!IsWrapper(t)) return nullptr;
   Wrapper& w = WrapperOf(t);
   return w.tag == frame.tag ? &w : nullptr;
@@ -167,7 +190,7 @@ inline Wrapper* Own(const Tensor& t, const Frame& frame) {
 
 // A wrapper of `frame` around `value`, less its first `hidden` dimensions. With `base`, a
 // wrapper of the same frame, it is a view of it (view_base is the base's root).
-Tensor Wrap(Tensor value, const Frame& frame, const Tensor& base = Tensor(), int hidden = 0);
+Tensor Wrap(Tensor value, const MicaFrame& frame, const Tensor& base = Tensor(), int hidden = 0);
 // Makes a wrapper show another device than its value's (a fake tensor, whose value is on meta).
 void ShowDevice(const Tensor& wrapper, Device device);
 // Wrap, in the way of the frame's kind (Kind::lift).
@@ -207,7 +230,7 @@ Tensor Behind(const Tensor& t);
 
 // Raises: an operator writes `written`, which the frame's function did not make or get
 // as an argument, with values that belong to the frame.
-[[noreturn]] void ThrowCaptured(const Operator& op, const Frame& frame, const Tensor& written);
+[[noreturn]] void ThrowCaptured(const Operator& op, const MicaFrame& frame, const Tensor& written);
 // Raises that where `op` writes a tensor of an outer level and a tensor among `args` holds
 // something of the frame. What operators write beside their results (running statistics)
 // may be captured: it has no derivative.

@@ -13,6 +13,7 @@
 #include "dispatcher/calls/boxed_results.h"
 #include "dispatcher/calls/thread_state.h"
 #include "dispatcher/frames/frames.h"
+#include "dispatcher/layers/faces.h"
 #include "dispatcher/layers/layers_tensors.h"
 #include "dispatcher/layers/layers_wrappers.h"
 #include "dispatcher/plugins/host.h"
@@ -44,10 +45,26 @@ LayerFunction* Keep(MicaLayerFunction function, void* context) {
   return &kept.try_emplace({function, context}, LayerFunction{function, context}).first->second;
 }
 
+// Whether the operator gives one tensor and writes none of its arguments: nearly all do.
+bool GivesTensor(const Operator& op) {
+  const OperatorSpec& spec = op.spec();
+  if (spec.form != OpForm::kFunctional || spec.written_args || spec.num_args > 64) return false;
+  const std::vector<schema::Return>& returns = op.schema().returns;
+  return returns.size() == 1 && returns[0].type.is_tensor();
+}
+
 void CallLayerFunction(const LayerFunction& f, const Operator& op, uint64_t keys, const MicaValue* args,
                        int64_t n, MicaValue* results) {
-  const MicaLayerCall call = {sizeof(call), HostTable(), LayersExtension(), f.context,
-                              const_cast<Operator*>(&op)};
+  const MicaLayerCall call = {
+      sizeof(call),        HostTable(), LayersExtension(), f.context, const_cast<Operator*>(&op),
+      layers::ThreadFace()};
+  if (GivesTensor(op)) {
+    results[0] = {kNoResult, 0, {}};
+    ThrowIfError(f.function(keys, &call, args, n, results, 1));
+    if (__builtin_expect(results[0].tag != MICA_VALUE_TENSOR, 0))
+      CheckResults(op, "a plugin's layer", results);
+    return;
+  }
   const auto count = static_cast<int64_t>(op.schema().returns.size());
   if (!ExpectResults(op, results)) {  // an out form's caller has no room for what the schema returns
     ResultRoom unused(op);
@@ -81,15 +98,6 @@ MicaStatus RegisterLayerOf(void* context, const char* name, const char* after, c
   });
 }
 
-frames::Frame Named(const MicaFrame& f) {
-  frames::Frame frame;
-  frame.kind = f.kind;
-  frame.tag = f.tag;
-  frame.payload = f.payload;
-  return frame;
-}
-MicaFrame Face(const frames::Frame& f) { return {f.kind, 0, f.tag, f.payload}; }
-
 Tensor Taken(MicaTensorResult r) {
   ThrowIfError(r.status);
   return Tensor::Steal(r.value);
@@ -121,13 +129,11 @@ frames::Kind KindOfRecord(const MicaFrameKindRecord& r) {
     };
   if (r.lift)
     k.lift = [f = r.lift, context](Tensor value, const frames::Frame& frame) {
-      const MicaFrame face = Face(frame);
-      return Taken(f(context, value.impl(), &face));
+      return Taken(f(context, value.impl(), &frame));
     };
   if (r.read)
     k.read = [f = r.read, context](const Tensor& t, const frames::Frame& frame) {
-      const MicaFrame face = Face(frame);
-      return Taken(f(context, t.impl(), &face));
+      return Taken(f(context, t.impl(), &frame));
     };
   if (r.settle)
     k.settle = [f = r.settle, context](const Tensor& wrapper) { ThrowIfError(f(context, wrapper.impl())); };
@@ -271,12 +277,8 @@ uint64_t Exchange(KeySet& set, uint64_t bits) {
 }
 uint64_t ExchangeInclude(uint64_t bits) { return Exchange(CurrentThread().include, bits); }
 uint64_t ExchangeExclude(uint64_t bits) { return Exchange(CurrentThread().exclude, bits); }
-uint64_t Included() { return CurrentThread().include.bits(); }
-uint64_t Excluded() { return CurrentThread().exclude.bits(); }
 
-int32_t GradEnabled() { return CurrentThread().grad_enabled; }
 int32_t ExchangeGradEnabled(int32_t on) { return std::exchange(CurrentThread().grad_enabled, on != 0); }
-int32_t InferenceMode() { return CurrentThread().inference_mode; }
 
 MicaDevice DefaultDevice() { return CurrentThread().default_device.ToAbi(); }
 
@@ -322,10 +324,6 @@ T& In(MicaFrameScope* scope) {
   return *std::launder(reinterpret_cast<T*>(scope->opaque));
 }
 
-void FrameCurrent(MicaFrame* out) {
-  const frames::Frame* f = frames::Current();
-  *out = f ? Face(*f) : MicaFrame{-1, 0, 0, nullptr};
-}
 MicaStatus FrameEnter(int32_t kind, void* payload, uint64_t tag, MicaFrameScope* scope) {
   return CatchAll([&] {
     MICA_CHECK_VALUE(kind >= 0 && kind < frames::NumKinds(), "Frame kind number (", kind,
@@ -345,56 +343,40 @@ MicaStatus FrameExit(MicaFrameScope* scope) {
 MicaStatus FrameLeave(MicaFrameScope* scope, MicaFrame* left) {
   return CatchAll([&] {
     MICA_CHECK(frames::Current(), "A frame is left while none is current: leave it in a kernel of its kind.");
-    FrameCurrent(left);
+    *left = *frames::Current();
     new (scope->opaque) frames::LeaveFrame();
   });
 }
 void FrameReturn(MicaFrameScope* scope) { In<frames::LeaveFrame>(scope).~LeaveFrame(); }
 
-std::shared_ptr<void> OpaqueOf(const MicaPayload& p) {
-  if (!p.opaque) return nullptr;
-  return {p.opaque, p.destroy ? p.destroy : [](void*) {}};
-}
-void Put(const MicaPayload& p, std::shared_ptr<void> opaque, frames::Wrapper& w) {
+void Put(const MicaPayload& p, frames::Wrapper& w) {
   w.number = p.number;
-  w.second = p.second ? Tensor::Borrow(p.second) : Tensor();
-  w.opaque = std::move(opaque);
+  w.second = Tensor::Borrow(p.second);
+  w.shared = frames::SharedObject(p.shared);
 }
 
 MicaTensorResult WrapValue(MicaTensor* value, const MicaFrame* frame, MicaTensor* base,
                            const MicaPayload* payload) {
   return layers::ReturnTensor([&] {
-    std::shared_ptr<void> opaque = payload ? OpaqueOf(*payload) : nullptr;  // destroyed on every path
     MICA_CHECK(value && frame && frame->kind >= 0, "A wrapper needs a value and a frame.");
-    const Tensor inner = Tensor::Borrow(value);
     const int64_t hidden = payload ? payload->hidden : 0;
-    MICA_CHECK_VALUE(hidden >= 0 && hidden <= inner.ndim(), "A wrapper hides (", hidden,
-                     ") leading dimensions of a value (", inner.ToString(), "), which has fewer.");
-    Tensor wrapper =
-        frames::Wrap(inner, Named(*frame), base ? Tensor::Borrow(base) : Tensor(), static_cast<int>(hidden));
-    if (payload && (payload->second || payload->number || opaque))
-      Put(*payload, std::move(opaque), frames::WrapperOf(wrapper));
+    MICA_CHECK_VALUE(hidden >= 0 && hidden <= value->dl.ndim, "A wrapper hides (", hidden,
+                     ") leading dimensions of a value (", Tensor::Ref(value).ToString(),
+                     "), which has fewer.");
+    Tensor wrapper = frames::Wrap(Tensor::Borrow(value), *frame, Tensor::Ref(base), static_cast<int>(hidden));
+    if (payload && (payload->second || payload->number || payload->shared))
+      Put(*payload, frames::WrapperOf(wrapper));
     return wrapper;
   });
 }
 
-int32_t UnwrapValue(MicaTensor* t, const MicaFrame* frame, MicaTensor** value, MicaPayload* payload) {
-  if (!t || !frames::IsWrapper(Tensor::Ref(t))) return 0;
-  const frames::Wrapper* w = &frames::WrapperOf(Tensor::Ref(t));
-  if (frame && w->tag != frame->tag) return 0;
-  if (value) *value = w->value.impl();
-  if (payload) *payload = {w->second.impl(), w->number, w->opaque.get(), nullptr, w->hidden};
-  return 1;
-}
-
 MicaStatus SetPayload(MicaTensor* t, const MicaFrame* frame, const MicaPayload* payload) {
   return CatchAll([&] {
-    std::shared_ptr<void> opaque = OpaqueOf(*payload);
-    frames::Wrapper* const w = frames::Own(Tensor::Ref(t), Named(*frame));
+    frames::Wrapper* const w = frames::Own(Tensor::Ref(t), *frame);
     if (!w) return;
     MICA_CHECK_VALUE(payload->hidden == w->hidden, "A payload that hides (", payload->hidden,
                      ") dimensions is put on a wrapper that hides (", w->hidden, "); wrap the value anew.");
-    Put(*payload, std::move(opaque), *w);
+    Put(*payload, *w);
   });
 }
 
@@ -424,13 +406,12 @@ const MicaLayers* LayersExtension() {
                                    .operator_policy = &OperatorPolicyOf,
                                    .compute_dtype = &ComputeDType,
                                    .redispatch = &Redispatch,
+                                   .call_of = &layers::CallOf,
                                    .keys_of = &KeysOfCall,
                                    .decompose = &Decompose,
                                    .exchange_include = &ExchangeInclude,
                                    .exchange_exclude = &ExchangeExclude,
-                                   .included = &Included,
-                                   .excluded = &Excluded,
-                                   .grad_enabled = &GradEnabled,
+                                   .thread = &layers::ThreadFace,
                                    .tensor_traits = &layers::TensorTraits,
                                    .tensor_version = &layers::TensorVersion,
                                    .set_requires_grad = &layers::SetRequiresGrad,
@@ -443,23 +424,22 @@ const MicaLayers* LayersExtension() {
                                    .release_value = &ReleaseValue,
                                    .tensor_keys = &TensorKeys,
                                    .tensor_attach = &TensorAttach,
-                                   .frame_current = &FrameCurrent,
                                    .frame_enter = &FrameEnter,
                                    .frame_exit = &FrameExit,
                                    .frame_leave = &FrameLeave,
                                    .frame_return = &FrameReturn,
                                    .wrap = &WrapValue,
-                                   .unwrap = &UnwrapValue,
+                                   .wrapper = &layers::WrapperFace,
                                    .call_in_parent = &CallInParentOf,
                                    .set_payload = &SetPayload,
                                    .set_value = &layers::SetValue,
                                    .show_device = &layers::ShowDevice,
                                    .exchange_grad_enabled = &ExchangeGradEnabled,
-                                   .inference_mode = &InferenceMode,
                                    .open_layer = &OpenLayer,
                                    .find_operator = &FindOperatorNamed,
                                    .operator_at = &OperatorAt,
                                    .tensor_details = &layers::TensorDetails,
+                                   .tensor_storage = &layers::TensorStorage,
                                    .tensor_view = &layers::ViewTensor,
                                    .view_by = &layers::ViewByOperator,
                                    .set_view_creation = &layers::SetViewCreation,

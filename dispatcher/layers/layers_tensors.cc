@@ -99,7 +99,6 @@ void TensorDetails(MicaTensor* t, MicaTensorDetails* out) {
   const Tensor& tensor = Tensor::Ref(t);
   const StorageImpl* const storage = tensor.impl()->storage;
   *out = {};
-  out->storage = storage;
   out->holders = storage->use_count();
   out->nbytes = storage->nbytes();
   out->offset = tensor.storage_offset();
@@ -109,6 +108,8 @@ void TensorDetails(MicaTensor* t, MicaTensorDetails* out) {
   out->base_requires_grad = tensor.impl()->extra->view_base->has_flag(tensor_flags::kRequiresGrad);
   out->view_creation = tensor.impl()->extra->view_creation;
 }
+
+const void* TensorStorage(MicaTensor* t) { return static_cast<TensorImpl*>(t)->storage; }
 
 MicaTensorResult ViewTensor(MicaTensor* t, MicaIntSpan sizes, MicaIntSpan strides, int64_t offset,
                             int32_t dtype, int32_t detached) {
@@ -210,11 +211,7 @@ MicaStatus CheckRecordedWrite(void* op, const char* name, MicaTensor* t) {
 }
 
 MicaStatus RefuseCaptured(void* op, const MicaFrame* frame, MicaTensor* t) {
-  return CatchAll([&] {
-    frames::Frame named;
-    named.kind = frame->kind;
-    frames::ThrowCaptured(OpOf(op), named, Tensor::Ref(t));
-  });
+  return CatchAll([&] { frames::ThrowCaptured(OpOf(op), *frame, Tensor::Ref(t)); });
 }
 
 void MarkWrittenBy(void* op, MicaTensor* t) {

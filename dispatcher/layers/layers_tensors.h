@@ -23,6 +23,7 @@ MicaStatus SetGradient(MicaTensor* t, MicaTensor* grad);
 MicaTensorResult EmptyStridedOf(MicaIntSpan sizes, MicaIntSpan strides, int32_t dtype, MicaDevice device);
 
 void TensorDetails(MicaTensor* t, MicaTensorDetails* out);
+const void* TensorStorage(MicaTensor* t);
 MicaTensorResult ViewTensor(MicaTensor* t, MicaIntSpan sizes, MicaIntSpan strides, int64_t offset,
                             int32_t dtype, int32_t detached);
 MicaTensorResult ViewByOperator(void* op, const MicaValue* args, int64_t n);

@@ -194,10 +194,12 @@ MicaStatus OpCallBoxed(void* handle, const MicaValue* args, int64_t n, MicaValue
   return CatchAll([&] {
     const auto& op = *static_cast<const Operator*>(handle);
     absl::InlinedVector<MicaValue, 8> filled;
-    if (const EarlierSchema* earlier = EarlierCall(op, n)) {
-      filled = Filled(*earlier, args);
-      args = filled.data();
-      n = op.spec().num_args;
+    if (__builtin_expect(n != op.spec().num_args, 0)) {
+      if (const EarlierSchema* earlier = EarlierCall(op, n)) {
+        filled = Filled(*earlier, args);
+        args = filled.data();
+        n = op.spec().num_args;
+      }
     }
     CheckBoxedCall(op, n, num_results);
     op.CallBoxed(args, n, results);

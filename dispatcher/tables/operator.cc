@@ -11,8 +11,7 @@
 
 namespace mica {
 
-const schema::FunctionSchema& Operator::schema() const {
-  if (const auto* s = schema_.load(std::memory_order_acquire)) return *s;
+const schema::FunctionSchema& Operator::Parse() const {
   absl::StatusOr<schema::FunctionSchema> parsed = schema::Parse(spec_->schema);
   MICA_INTERNAL(parsed.ok(), std::string(parsed.status().message()));
   const std::string_view full = spec_->name;
@@ -84,6 +83,17 @@ void RethrowWithContext(const Operator& op, KeySet keys) {
     e.AddContext(absl::StrCat(op.spec().schema, ", at layer ", path));
     throw;
   }
+}
+
+MicaStatus StatusOfCall(const Operator& op, KeySet keys, MicaStatus failed) noexcept {
+  return CatchAll([&] {
+    try {
+      if (!failed) throw;
+      ThrowStatus(failed);
+    } catch (...) {
+      RethrowWithContext(op, keys);
+    }
+  });
 }
 }  // namespace internal
 

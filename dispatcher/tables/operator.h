@@ -55,7 +55,10 @@ class Operator {
   const OperatorSpec& spec() const { return *spec_; }
   std::string_view name() const { return spec_->name; }
   // Parsed on first use.
-  const schema::FunctionSchema& schema() const;
+  const schema::FunctionSchema& schema() const {
+    const schema::FunctionSchema* s = schema_.load(std::memory_order_acquire);
+    return __builtin_expect(s != nullptr, 1) ? *s : Parse();
+  }
   const OpTable& table() const {
     const OpTable* t = table_.load(std::memory_order_acquire);
     return __builtin_expect(t != nullptr, 1) ? *t : Resolve();
@@ -69,6 +72,7 @@ class Operator {
  private:
   friend class Dispatcher;
   const OpTable& Resolve() const;
+  const schema::FunctionSchema& Parse() const;
 
   const OperatorSpec* spec_;
   mutable std::atomic<const OpTable*> table_{nullptr};

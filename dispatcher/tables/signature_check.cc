@@ -45,11 +45,11 @@ std::string Shown(std::string_view signature) {
 
 }  // namespace
 
-std::string SignatureMismatch(std::string_view signature, std::string_view schema) {
+std::string SignatureMismatch(std::string_view signature, std::string_view schema, std::string_view behind) {
   const std::string expected = Expected(schema);
   if (signature == expected) return "";
-  return absl::StrCat("is a function ", Shown(signature), " behind its MicaCall, where the schema ",
-                      std::string(schema), " asks for ", Shown(expected), ".");
+  return absl::StrCat("is a function ", Shown(signature), " behind ", std::string(behind),
+                      ", where the schema ", std::string(schema), " asks for ", Shown(expected), ".");
 }
 
 }  // namespace mica

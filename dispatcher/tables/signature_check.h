@@ -8,8 +8,10 @@
 namespace mica {
 
 // What is wrong with a function whose record says `signature` (MicaKernelRecord) for a schema, as the rest of
-// a sentence that begins "The kernel ..."; empty where it fits.
-std::string SignatureMismatch(std::string_view signature, std::string_view schema);
+// a sentence that begins "The kernel ..."; empty where it fits. `behind`: the parameter that comes before
+// those of the schema.
+std::string SignatureMismatch(std::string_view signature, std::string_view schema,
+                              std::string_view behind = "its MicaCall");
 
 }  // namespace mica
 

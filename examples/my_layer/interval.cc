@@ -34,12 +34,11 @@ constexpr const char* kKind = "my_layer.interval";
 
 // A tensor of a call, opened.
 Interval Open(MicaTensor* t, const MicaFrame& frame) {
-  MicaTensor* value = t;
-  MicaPayload payload{};
-  layer::Table()->unwrap(t, &frame, &value, &payload);
+  const MicaWrapper* const own = layer::OwnOf(t, frame);
+  MicaTensor* const value = own ? own->value : t;
   Interval x;
   x.lower = Tensor::Borrow(value);
-  x.upper = Tensor::Borrow(payload.second ? payload.second : value);
+  x.upper = Tensor::Borrow(own && own->second ? own->second : value);
   x.source = t;
   return x;
 }
@@ -113,9 +112,7 @@ void Increasing(layer::Call& call) {
   call.Again(Chosen(call, left.frame(), [](Interval x, int64_t) { return x.lower; }).data(), lower.data());
   call.Again(Chosen(call, left.frame(), [](Interval x, int64_t) { return x.upper; }).data(), upper.data());
   const bool view = (call.info().flags & MICA_OPERATOR_VIEW) != 0;
-  MicaTensor* const base = view && layer::Table()->unwrap(call[0].u.tensor, &left.frame(), nullptr, nullptr)
-                               ? call[0].u.tensor
-                               : nullptr;
+  MicaTensor* const base = view && layer::OwnOf(call[0].u.tensor, left.frame()) ? call[0].u.tensor : nullptr;
   for (size_t i = 0; i < lower.size(); ++i) {
     MicaValue& result = call.results()[i];
     if (lower[i].tag != MICA_VALUE_TENSORS) {
@@ -253,11 +250,10 @@ class Contraction {
 
 // Whether the call has an interval that is no point, at another argument than `other_than`.
 bool HasInterval(const layer::Call& call, int64_t other_than = -1) {
-  const MicaFrame frame = layer::CurrentFrame();
   bool any = false;
   call.ForEachTensor([&](MicaTensor* t, int64_t i) {
-    MicaPayload payload{};
-    if (i != other_than && layer::Table()->unwrap(t, &frame, nullptr, &payload)) any = any || payload.second;
+    const MicaWrapper* const own = i == other_than ? nullptr : layer::OwnOf(t, call.frame());
+    any = any || (own && own->second);
   });
   return any;
 }
@@ -282,11 +278,7 @@ void ByClass(layer::Call& call) {
 }
 // end snippet
 
-int32_t IsPoint(void*, MicaTensor* wrapper) {
-  MicaPayload payload{};
-  layer::Table()->unwrap(wrapper, nullptr, nullptr, &payload);
-  return payload.second == nullptr;
-}
+int32_t IsPoint(void*, MicaTensor* wrapper) { return !layer::Table()->wrapper(wrapper)->second; }
 
 // my_layer::interval(lower, upper): a tensor of the frame.
 void Make(layer::Call& call) {

@@ -1,7 +1,9 @@
 #include "keys/autocast/cache.h"
 
+#include <optional>
 #include <unordered_map>
 
+#include <mica/calls.h>
 #include <mica/layer.h>
 #include "keys/autocast/state.h"
 
@@ -30,10 +32,12 @@ bool IsParameter(MicaTensor* t) {
 }
 
 Tensor Cast(MicaTensor* t, int32_t dtype) {
-  static const formula::Operator to_copy("mica::_to_copy");
+  static const layer::Function<Tensor(Tensor, std::optional<formula::DType>, std::optional<formula::Layout>,
+                                      std::optional<formula::Device>, std::optional<bool>, bool,
+                                      std::optional<formula::MemoryFormat>)>
+      to_copy("mica::_to_copy");
   const auto none = std::nullopt;
-  return to_copy.Call<Tensor>(Tensor::Borrow(t), static_cast<formula::DType>(dtype), none, none, none, false,
-                              none);
+  return to_copy(Tensor::Borrow(t), static_cast<formula::DType>(dtype), none, none, none, false, none);
 }
 
 }  // namespace
@@ -45,7 +49,7 @@ Tensor CachedCast(MicaTensor* t, int32_t dtype) {
   const uint64_t version = layers.tensor_version(t);
   Entry& entry = Cache()[t];
   if (entry.dtype != dtype || entry.version != version) entry = {Tensor::Borrow(t), {}, dtype, version};
-  Tensor& kept = entry.cast[layers.grad_enabled() != 0];
+  Tensor& kept = entry.cast[layer::Thread().grad_enabled];
   if (kept.defined()) return kept;
   Tensor made = Cast(t, dtype);
   // Inside of a transform it is a tensor of that level, which ends before the cache does.

@@ -53,7 +53,7 @@ int32_t Bit() { return g_bit.load(std::memory_order_relaxed); }
 void SetEnabled(uint64_t backends) {
   CurrentState().enabled = backends;
   const MicaLayers& layers = *layer::Table();
-  const uint64_t key = layer::Bit(Bit()), now = layers.included();
+  const uint64_t key = layer::Bit(Bit()), now = layer::Thread().include;
   layers.exchange_include(backends ? now | key : now & ~key);
 }
 

@@ -8,9 +8,8 @@ namespace mica::batched {
 namespace {
 
 int32_t IsConstant(void*, MicaTensor* wrapper) {
-  MicaPayload payload{};
-  layer::Table()->unwrap(wrapper, nullptr, nullptr, &payload);
-  if (payload.hidden || !DetailsOf(wrapper).base) return !payload.hidden;
+  const int32_t hidden = layer::Table()->wrapper(wrapper)->hidden;
+  if (hidden || !DetailsOf(wrapper).base) return !hidden;
   MicaFrame frame;
   layer::Table()->frame_of(wrapper, &frame);
   return !IsBatched(wrapper, frame);
@@ -81,18 +80,16 @@ MicaFrameKindRecord KindRecord() {
 }
 
 bool IsBatched(MicaTensor* t, const MicaFrame& frame) {
-  const std::optional<layer::Own> w = layer::OwnOf(t, frame);
-  if (!w || w->payload.hidden) return w.has_value();
-  MicaTensor* const base = DetailsOf(t).base;
-  if (!base) return false;
-  const std::optional<layer::Own> root = layer::OwnOf(base, frame);
-  return root && root->payload.hidden;
+  const MicaWrapper* const w = layer::OwnOf(t, frame);
+  if (!w || w->hidden) return w != nullptr;
+  const MicaWrapper* const root = layer::OwnOf(DetailsOf(t).base, frame);
+  return root && root->hidden;
 }
 
 // What an operator reads to check its arguments ("the matrix is finite") mostly is the same
 // for all examples, and then each has its own answer. The binding's item() does not come here.
 void RunRead(layer::Call& called) {
-  if (!AnyBatched(called, layer::CurrentFrame())) return called.InParent();
+  if (!AnyBatched(called, called.frame())) return called.InParent();
   Call call(OpOf(called.op()), called.args(), called.size(), called.results());
   const Tensor value = call.PartAt(0).value;
   bool same = call.batch() > 0;
@@ -106,7 +103,7 @@ void RunRead(layer::Call& called) {
 }
 
 void RunBatched(layer::Call& called) {
-  if (!AnyBatched(called, layer::CurrentFrame())) return called.InParent();
+  if (!AnyBatched(called, called.frame())) return called.InParent();
   const Op& op = OpOf(called.op());
   const RuleEntry entry = op.entry;
   if (entry.source == Source::kRefused) Refuse(op);

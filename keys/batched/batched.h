@@ -78,12 +78,26 @@ struct RuleEntry {
   Source source = Source::kLoop;
 };
 
+// How the rule of views makes the view of a batch: views.cc.
+enum class ViewWay : uint8_t {
+  kWhole,    // the operator itself, which keeps all dimensions where they are, counted from the last
+  kByDims,   // the operator itself, its dimensions shifted
+  kPermute,  // the batch stays in front
+  kT,
+  kSqueeze,
+  kView,  // by the sizes of an example's view
+  kExpand,
+  kByPlace,  // by its sizes, strides and offset
+};
+ViewWay WayOfView(const MicaOperatorInfo& info);
+
 // What is asked of an operator at each call; made once and kept for good.
 struct Op {
   void* handle = nullptr;
   const MicaOperatorInfo* info = nullptr;
   std::string_view text;  // its name, "mica::add.Tensor"
   RuleEntry entry;
+  ViewWay view = ViewWay::kByPlace;
   const Op* functional = nullptr;                       // of another form; NULL if there is none
   mutable std::atomic<const Op*> dimensional{nullptr};  // once it was looked for: reduction.cc
   std::string_view name() const { return text; }
@@ -102,7 +116,7 @@ RuleEntry RuleOf(void* handle);
 bool IsBatched(MicaTensor* t, const MicaFrame& frame);
 // What stands behind `t` as a wrapper of the frame, brought up to date with its base; nothing of others. In
 // the parent.
-std::optional<layer::Own> Opened(MicaTensor* t, const MicaFrame& frame);
+const MicaWrapper* Opened(MicaTensor* t, const MicaFrame& frame);
 // Gives a wrapper that is the same for all examples a value for each, so that it can be
 // written; raises where the frame did not make `t`. In the parent.
 void Promote(const Op& op, MicaTensor* t, const MicaFrame& frame);
@@ -112,7 +126,7 @@ MicaStatus SettleLate(void*, MicaTensor* wrapper);
 Tensor Wrapped(const Tensor& value, const MicaFrame& frame, int64_t hidden = 1, MicaTensor* base = nullptr);
 
 // A batch of a tensor: its dimension 0 is one, which `rank` - t.rank ones follow.
-Tensor Aligned(const Part& t, int64_t rank);
+Tensor Aligned(Part t, int64_t rank);
 // The value with the batch in front; a tensor without one is expanded.
 Tensor WithBatch(const Part& t, int64_t size);
 // The batch joined with the first dimension of the examples, and back.
@@ -133,6 +147,8 @@ class Call {
   bool IsTensor(int64_t i) const { return given_[i].tag == MICA_VALUE_TENSOR; }
   bool IsTensors(int64_t i) const { return given_[i].tag == MICA_VALUE_TENSORS; }
   Part PartAt(int64_t i) const;
+  // Of a tensor: whether its value has a batch, as it was opened.
+  bool IsBatched(int64_t i) const { return openings_[static_cast<size_t>(i)].batched; }
   std::vector<Part> PartsAt(int64_t i) const;
   // The number of the argument of that name; -1 if there is none.
   int64_t Find(std::string_view name) const { return op_.Find(name); }
@@ -144,6 +160,8 @@ class Call {
   void SetInts(int64_t i, Dims values);
   void SetValue(int64_t i, const MicaValue& v) { values_[static_cast<size_t>(i)] = v; }
 
+  // Gives argument i, which is written, a batch (see below).
+  void Promote(int64_t i);
   // Each tensor with the batch in front.
   void AllBatched();
   // The same, all of the rank that the highest has.
@@ -160,10 +178,19 @@ class Call {
   bool ReturnView(Tensor result);
 
  private:
+  // What stands behind a tensor of the call.
+  struct Opening {
+    MicaTensor* value = nullptr;
+    bool batched = false;
+  };
+  // Puts the value of a tensor in its place.
+  void Open(int64_t i);
+
   const Op& op_;
   const MicaValue* given_;
   MicaValue* results_;
   layer::LeaveFrame left_;
+  layer::Few<Opening, 12> openings_;
   layer::Few<MicaValue, 12> values_;
   layer::Few<Tensor, 6> kept_;
   std::forward_list<std::vector<Tensor>> lists_;  // keeps addresses

@@ -42,17 +42,17 @@ void Move(MicaTensor* wrapper, const MicaFrame& frame, const Tensor& value) {
 
 }  // namespace
 
-std::optional<layer::Own> Opened(MicaTensor* t, const MicaFrame& frame) {
-  std::optional<layer::Own> w = layer::OwnOf(t, frame);
-  if (!w || w->payload.hidden) return w;
+const MicaWrapper* Opened(MicaTensor* t, const MicaFrame& frame) {
+  const MicaWrapper* const w = layer::OwnOf(t, frame);
+  if (!w || w->hidden) return w;
   const MicaTensorDetails view = DetailsOf(t);
-  const std::optional<layer::Own> root = layer::OwnOf(view.base, frame);
-  if (!root || !root->payload.hidden) return w;
-  Tensor value = PlaceIn(root->value, root->payload.number, t);  // Note [Late batches]
+  const MicaWrapper* const root = layer::OwnOf(view.base, frame);
+  if (!root || !root->hidden) return w;
+  Tensor value = PlaceIn(root->value, root->number, t);  // Note [Late batches]
   // One without history, as detach gives, stays so.
   if (view.view_creation == MICA_VIEW_WITHOUT_GRAD) value = ops::detach(value);
   Move(t, frame, value);
-  return layer::OwnOf(t, frame);
+  return w;
 }
 
 namespace {
@@ -66,22 +66,21 @@ void OpenOutside(MicaTensor* wrapper) {
   static_cast<void>(Opened(wrapper, frame));
 }
 
-int64_t HiddenOf(MicaTensor* wrapper) {
-  MicaPayload payload{};
-  layer::Table()->unwrap(wrapper, nullptr, nullptr, &payload);
-  return payload.hidden;
+bool HasBatch(MicaTensor* t) {
+  const MicaWrapper* const w = layer::Table()->wrapper(t);
+  return w && w->hidden;
 }
 }  // namespace
 
 MicaStatus SettleLate(void*, MicaTensor* wrapper) {
   return plugin::CatchAll([&] {
-    MicaTensor* value = nullptr;
-    MicaPayload payload{};
-    layer::Table()->unwrap(wrapper, nullptr, &value, &payload);
-    layer::Check(layer::Table()->settle(value));
-    const MicaTensorDetails memory = DetailsOf(wrapper);
-    if (!payload.hidden && memory.base && HiddenOf(memory.base)) return OpenOutside(wrapper);
-    if (memory.storage == DetailsOf(value).storage) return;
+    const MicaWrapper& w = *layer::Table()->wrapper(wrapper);
+    layer::Check(layer::Table()->settle(w.value));
+    if (!w.hidden) {
+      MicaTensor* const base = DetailsOf(wrapper).base;
+      if (base && HasBatch(base)) return OpenOutside(wrapper);
+    }
+    if (layer::ShareStorage(wrapper, w.value)) return;
     MicaFrame frame;
     layer::Table()->frame_of(wrapper, &frame);
     layer::Check(layer::Table()->move_wrapper(wrapper, &frame, nullptr, 0));
@@ -89,11 +88,11 @@ MicaStatus SettleLate(void*, MicaTensor* wrapper) {
 }
 
 void Promote(const Op& op, MicaTensor* t, const MicaFrame& frame) {
-  const std::optional<layer::Own> w = Opened(t, frame);
-  if (w && w->payload.hidden) return;
+  const MicaWrapper* const w = Opened(t, frame);
+  if (w && w->hidden) return;
   MicaTensor* base = w ? DetailsOf(t).base : t;
   if (!base) base = t;
-  const std::optional<layer::Own> root = w ? layer::OwnOf(base, frame) : std::nullopt;
+  const MicaWrapper* const root = w ? layer::OwnOf(base, frame) : nullptr;
   const Tensor old = Tensor::Borrow(root ? root->value : nullptr);
   const Tensor spread = root ? Spread(old, BatchOf(frame).size) : Tensor();
   MICA_CHECK(spread.defined(), "Operator ", op.name(), " writes values of a batch into a tensor (", TextOf(t),
@@ -133,8 +132,8 @@ Dims WrapDims(IntSpan dims, int64_t rank) {
   return out;
 }
 
-Tensor Aligned(const Part& t, int64_t rank) {
-  if (!t.batched || t.rank == rank) return t.value;
+Tensor Aligned(Part t, int64_t rank) {
+  if (!t.batched || t.rank == rank) return std::move(t.value);
   const IntSpan sizes = t.value.sizes();
   Dims shape(static_cast<size_t>(rank + 1), 1);
   shape[0] = sizes[0];
@@ -160,12 +159,10 @@ Tensor Unfold(const Tensor& t, int64_t size) {
 }
 
 Call::Call(const Op& op, const MicaValue* args, int64_t n, MicaValue* results)
-    : op_(op), given_(args), results_(results), values_(static_cast<size_t>(n)) {
-  std::copy_n(args, n, values_.data());
+    : op_(op), given_(args), results_(results), openings_(static_cast<size_t>(n)), values_(args, args + n) {
   for (int64_t i = 0; i < n; ++i) {
     if (IsTensor(i)) {
-      const std::optional<layer::Own> w = Opened(given_[i].u.tensor, frame());
-      if (w) values_[static_cast<size_t>(i)].u.tensor = w->value;
+      Open(i);
     } else if (IsTensors(i)) {
       std::vector<Tensor> list;
       for (Part& p : PartsAt(i)) list.push_back(std::move(p.value));
@@ -177,13 +174,30 @@ Call::Call(const Op& op, const MicaValue* args, int64_t n, MicaValue* results)
 namespace {
 Part PartOf(MicaTensor* t, const MicaFrame& frame) {
   if (!t) return {};
-  const std::optional<layer::Own> w = Opened(t, frame);
+  const MicaWrapper* const w = Opened(t, frame);
   if (!w) return {Tensor::Borrow(t), false, t->dl.ndim};
-  return {Tensor::Borrow(w->value), w->payload.hidden != 0, t->dl.ndim};
+  return {Tensor::Borrow(w->value), w->hidden != 0, t->dl.ndim};
 }
 }  // namespace
 
-Part Call::PartAt(int64_t i) const { return IsTensor(i) ? PartOf(given_[i].u.tensor, frame()) : Part{}; }
+void Call::Open(int64_t i) {
+  MicaTensor* const t = given_[i].u.tensor;
+  const MicaWrapper* const w = Opened(t, frame());
+  Opening& o = openings_[static_cast<size_t>(i)] = {w ? w->value : t, w && w->hidden};
+  values_[static_cast<size_t>(i)].u.tensor = o.value;
+}
+
+void Call::Promote(int64_t i) {
+  batched::Promote(op_, given_[i].u.tensor, frame());
+  for (int64_t j = 0; j < size(); ++j)  // views of it among them
+    if (IsTensor(j)) Open(j);
+}
+
+Part Call::PartAt(int64_t i) const {
+  if (!IsTensor(i)) return {};
+  const Opening& o = openings_[static_cast<size_t>(i)];
+  return {Tensor::Borrow(o.value), o.batched, given_[i].u.tensor->dl.ndim};
+}
 
 std::vector<Part> Call::PartsAt(int64_t i) const {
   std::vector<Part> parts;

@@ -18,10 +18,10 @@ std::vector<Tensor> Taken(MicaValue& v) {
 
 // Example `e` of a batch; what is no batch itself. In the frame's parent.
 Tensor ExampleOf(const Tensor& t, int64_t e, const MicaFrame& frame) {
-  const std::optional<layer::Own> w = Opened(t.get(), frame);
+  const MicaWrapper* const w = Opened(t.get(), frame);
   if (!w) return t;
   Tensor value = Tensor::Borrow(w->value);
-  return w->payload.hidden ? ops::select(value, 0, e) : value;
+  return w->hidden ? ops::select(value, 0, e) : value;
 }
 
 void WarnOnce(const std::string& key, const std::string& message) {

@@ -48,24 +48,41 @@ void CheckWritten(const Call& call, uint64_t written) {
   }
 }
 
+// Whether all values broadcast in one dtype as they are, as mostly they do.
+bool Fit(const Call& call) {
+  const MicaTensor* first = nullptr;
+  int32_t least = INT32_MAX, rank = 0;  // of those with a batch; of all
+  for (int64_t i = 0; i < call.size(); ++i) {
+    if (!call.IsTensor(i)) continue;
+    const MicaTensor* const t = call.given()[i].u.tensor;
+    first = first ? first : t;
+    if (plugin::TensorRef(t).dtype() != plugin::TensorRef(first).dtype()) return false;
+    rank = std::max(rank, t->dl.ndim);
+    if (call.IsBatched(i)) least = std::min(least, t->dl.ndim);
+  }
+  return least >= rank;
+}
+
 }  // namespace
 
 bool Pointwise(Call& call) {
   const uint64_t written = call.op().info->written_args;
   const int64_t n = call.size();
+  if (written) CheckWritten(call, written);
+  for (int64_t i = 0; written && i < n; ++i)
+    if (((written >> i) & 1) && call.IsTensor(i)) call.Promote(i);
+  if (Fit(call)) return call.Run();
   layer::Few<Part, 6> parts(static_cast<size_t>(n));
   int64_t rank = 0;
-  if (written) CheckWritten(call, written);
   for (int64_t i = 0; i < n; ++i) {
     if (!call.IsTensor(i)) continue;
-    if ((written >> i) & 1) Promote(call.op(), call.given()[i].u.tensor, call.frame());
     Part& p = parts[static_cast<size_t>(i)] = call.PartAt(i);
     rank = std::max(rank, p.rank);
   }
   Promoted(call, parts, written);
   for (int64_t i = 0; i < n; ++i) {
-    const Part& p = parts[static_cast<size_t>(i)];
-    if (p.value.defined()) call.Set(i, (written >> i) & 1 ? p.value : Aligned(p, rank));
+    Part& p = parts[static_cast<size_t>(i)];
+    if (p.value.defined()) call.Set(i, (written >> i) & 1 ? p.value : Aligned(std::move(p), rank));
   }
   return call.Run();
 }

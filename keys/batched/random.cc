@@ -41,7 +41,7 @@ void RunRandom(layer::Call& called) {
                          "it at (vmap), or detach its inputs (x.detach()) if it is to be a constant there.");
   Call call(op, called.args(), called.size(), called.results());
   if (op.info->written_args) {
-    Promote(op, called[0].u.tensor, call.frame());
+    call.Promote(0);
     if (randomness == MICA_BATCH_SAME) return DrawOnce(call, 0);
   }
   const Part self = call.PartAt(0);

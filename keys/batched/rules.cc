@@ -101,6 +101,7 @@ const Op& MakeOp(void* handle) {
   op->info = layer::Table()->operator_info(handle);
   op->text = op->info->name;
   op->entry = RuleOf(handle);
+  op->view = WayOfView(*op->info);
   const char* const functional = op->info->functional_name;
   if (functional && op->name() != functional) op->functional = FindOp(functional);
   Known& known = AllKnown();

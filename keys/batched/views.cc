@@ -49,8 +49,7 @@ bool CountsDims(std::string_view name) {
          name == "dimension";
 }
 
-bool ShiftDims(Call& call, int64_t rank) {
-  bool any = false;
+void ShiftDims(Call& call, int64_t rank) {
   for (int64_t i = 1; i < call.size(); ++i) {
     if (!CountsDims(call.op().info->args[i].name)) continue;
     if (call[i].tag == MICA_VALUE_INT) {
@@ -60,58 +59,77 @@ bool ShiftDims(Call& call, int64_t rank) {
       for (int64_t& d : dims) ++d;
       call.SetInts(i, std::move(dims));
     }
-    any = true;
   }
-  return any;
 }
 
-Tensor ViewOf(Call& call, const Part& self, const ViewSpec& spec) {
-  const std::string_view name = call.op().name();
-  // Not by place, whose gradient takes elements that share memory for one.
-  if (name == "mica::view") return ops::view(self.value, spec.sizes);
-  if (name == "mica::expand")
-    return ops::expand(Aligned(self, static_cast<int64_t>(spec.sizes.size()) - 1), spec.sizes,
-                       call[2].u.i != 0);
-  if (name == "mica::t" && self.rank == 2) return ops::transpose(self.value, 1, 2);
-  if (name == "mica::permute") {
-    Dims dims = WrapDims(IntsOf(call[1]), self.rank);
-    for (int64_t& d : dims) ++d;
-    return ops::permute(self.value, Prepended(0, dims));
-  }
-  if (name == "mica::squeeze") {
-    Dims ones;
-    for (int64_t d = 1; d <= self.rank; ++d)
-      if (self.value.sizes()[d] == 1) ones.push_back(d);
-    return ops::squeeze(self.value, ones);
-  }
-  // Of 0-d examples no dimension can be shifted.
-  const bool unsqueeze = name == "mica::unsqueeze";
-  if ((self.rank == 0 && !unsqueeze) || !ShiftDims(call, self.rank + (unsqueeze ? 1 : 0)))
-    return ByPlace(spec);
+// The way for examples of the rank, of which those of none have no dimension to shift.
+ViewWay WayOf(const Op& op, int64_t rank) {
+  if (op.view == ViewWay::kT && rank != 2) return ViewWay::kByPlace;
+  if (op.view == ViewWay::kByDims && rank == 0 && op.name() != "mica::unsqueeze") return ViewWay::kByPlace;
+  return op.view;
+}
+
+Dims BatchInFront(const MicaValue& dims, int64_t rank) {
+  Dims all = {0};
+  for (const int64_t d : WrapDims(IntsOf(dims), rank)) all.push_back(d + 1);
+  return all;
+}
+
+Dims Ones(const Tensor& batch) {
+  Dims ones;
+  for (int64_t d = 1; d < batch.ndim(); ++d)
+    if (batch.sizes()[d] == 1) ones.push_back(d);
+  return ones;
+}
+
+// Where the view needs nothing of an example's.
+Tensor ByOperatorAlone(Call& call, const Part& self, ViewWay way) {
+  if (way == ViewWay::kT) return ops::transpose(self.value, 1, 2);
+  if (way == ViewWay::kPermute) return ops::permute(self.value, BatchInFront(call[1], self.rank));
+  if (way == ViewWay::kSqueeze) return ops::squeeze(self.value, Ones(self.value));
+  if (way == ViewWay::kByDims) ShiftDims(call, self.rank + (call.op().name() == "mica::unsqueeze" ? 1 : 0));
   return Called(call);
 }
 
-// What keeps all dimensions where they are, counted from the last.
-bool IsWhole(std::string_view name) {
-  return name == "mica::_conj" || name == "mica::_neg_view" || name == "mica::alias" ||
-         name == "mica::detach" || name == "mica::view.dtype" || name == "mica::view_as_real" ||
-         name == "mica::view_as_complex";
+Tensor BySpec(const Call& call, const Part& self, const ViewSpec& spec, ViewWay way) {
+  if (way == ViewWay::kView) return ops::view(self.value, spec.sizes);
+  if (way == ViewWay::kExpand)
+    return ops::expand(Aligned(self, static_cast<int64_t>(spec.sizes.size()) - 1), spec.sizes,
+                       call[2].u.i != 0);
+  return ByPlace(spec);
 }
 
 }  // namespace
 
+// By place only where nothing else is known: its gradient takes elements that share memory for one.
+ViewWay WayOfView(const MicaOperatorInfo& info) {
+  const std::string_view name = info.name;
+  for (const char* whole : {"mica::_conj", "mica::_neg_view", "mica::alias", "mica::detach",
+                            "mica::view.dtype", "mica::view_as_real", "mica::view_as_complex"})
+    if (name == whole) return ViewWay::kWhole;
+  if (name == "mica::view") return ViewWay::kView;
+  if (name == "mica::expand") return ViewWay::kExpand;
+  if (name == "mica::t") return ViewWay::kT;
+  if (name == "mica::permute") return ViewWay::kPermute;
+  if (name == "mica::squeeze") return ViewWay::kSqueeze;
+  for (int32_t i = 1; i < info.num_args; ++i)
+    if (CountsDims(info.args[i].name)) return ViewWay::kByDims;
+  return ViewWay::kByPlace;
+}
+
 bool View(Call& call) {
   const Part self = call.PartAt(0);
-  if (IsWhole(call.op().name())) {
-    FindSpec(call, nullptr);
-    const Tensor view = Called(call);
-    // What has no batch yet may get one: Note [Late batches].
-    const bool apart = call.op().name() == "mica::detach" && self.batched;
-    return apart ? call.Return(view) : call.ReturnView(view);
+  const ViewWay way = WayOf(call.op(), self.rank);
+  if (way >= ViewWay::kView) {
+    ViewSpec spec{self.value, {}, {}};
+    FindSpec(call, &spec);
+    return call.ReturnView(BySpec(call, self, spec, way));
   }
-  ViewSpec spec{self.value, {}, {}};
-  FindSpec(call, &spec);
-  return call.ReturnView(ViewOf(call, self, spec));
+  FindSpec(call, nullptr);
+  Tensor view = ByOperatorAlone(call, self, way);
+  // What has no batch yet may get one: Note [Late batches].
+  const bool apart = self.batched && call.op().name() == "mica::detach";
+  return apart ? call.Return(std::move(view)) : call.ReturnView(std::move(view));
 }
 
 // The memory of one example has no room of its own to grow.
@@ -126,7 +144,7 @@ bool Resize(Call& call) {
 
 bool BecomeView(Call& call) {
   MicaTensor* const self = call.given()[0].u.tensor;
-  Promote(call.op(), self, call.frame());
+  call.Promote(0);
   const Part to = call.PartAt(0), from = call.PartAt(1);
   const MicaStr name = call[2].u.str;
   ops::_become_view_(to.value, from.value, std::string_view(name.data, static_cast<size_t>(name.size)));

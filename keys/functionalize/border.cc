@@ -117,8 +117,9 @@ void Level::Capture(const Tensor& t) {
 }
 
 void Level::Apply(bool inputs) {
-  static const formula::Operator resize("mica::resize_"), copy("mica::copy_"),
-      become_view("mica::_become_view_");
+  static const Function<void(Tensor, IntSpan, std::optional<MemoryFormat>)> resize("mica::resize_");
+  static const Function<void(Tensor, Tensor, bool)> copy("mica::copy_");
+  static const Function<void(Tensor, Tensor, std::string_view)> become_view("mica::_become_view_");
   const layer::LeaveFrame left;
   for (size_t k = 0; k < inputs_.size(); ++k) {
     const Input& i = inputs_[k];
@@ -126,12 +127,12 @@ void Level::Apply(bool inputs) {
     if (!inputs && !i.captured) continue;
     if (InputOf(&base) != &i) continue;  // the same tensor again
     const GradMode grad(base.recorded);
-    if (base.resized) resize.Call<void>(i.tensor, i.root->place.sizes, std::nullopt);
-    if (base.written) copy.Call<void>(i.tensor, i.root->value, false);
+    if (base.resized) resize(i.tensor, i.root->place.sizes, std::nullopt);
+    if (base.written) copy(i.tensor, i.root->value, false);
     const LinkRef link = LinkOf(i.wrapper);
     if (link == i.root) continue;
     const Tensor view = ReplayAll(*link, i.tensor);
-    become_view.Call<void>(i.tensor, view, "functionalize");
+    become_view(i.tensor, view, "functionalize");
   }
   applied_ = inputs;
 }

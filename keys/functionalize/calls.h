@@ -65,11 +65,9 @@ void ForEachTensor(const MicaValue* args, int64_t n, F&& f) {
 
 using layer::DetailsOf;
 using layer::ReplaceResults;
+using layer::ShareStorage;
 inline int64_t OffsetOf(const Tensor& t) { return DetailsOf(t).offset; }
 inline bool IsSame(const Tensor& a, const Tensor& b) { return a.get() == b.get(); }
-inline bool ShareStorage(const Tensor& a, const Tensor& b) {
-  return DetailsOf(a).storage == DetailsOf(b).storage;
-}
 inline MicaIntSpan Ints(formula::IntSpan s) { return {s.data(), s.size()}; }
 
 }  // namespace mica::functionalize

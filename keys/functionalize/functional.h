@@ -18,11 +18,14 @@
 #include <utility>
 #include <vector>
 
+#include <mica/calls.h>
 #include <mica/frame.h>
 #include "keys/functionalize/arithmetic.h"
 #include "keys/functionalize/calls.h"
 
 namespace mica::functionalize {
+
+using layer::Function;
 
 // Where elements lie in a storage, in elements of `dtype`.
 struct Place {
@@ -59,10 +62,10 @@ class KeptArguments {
   std::vector<std::unique_ptr<Dims>> ints_;
 };
 
-struct Link {
+struct Link : layer::SharedObject<Link> {
   std::shared_ptr<Base> base;
-  std::shared_ptr<Link> from;  // NULL: this is the whole base
-  OperatorRef op;              // the view operator that made it of `from`
+  layer::Shared<Link> from;  // NULL: this is the whole base
+  OperatorRef op;            // the view operator that made it of `from`
   KeptArguments args;
   Place place;
   Tensor value;
@@ -72,7 +75,7 @@ struct Link {
   bool Ends() const;
   bool Detached() const;  // a view that is not recorded, or one of such a view
 };
-using LinkRef = std::shared_ptr<Link>;
+using LinkRef = layer::Shared<Link>;
 
 // One frame's payload, and its border (border.cc), as <mica/functionalize.h> says it.
 class Level {
@@ -113,6 +116,7 @@ void SetKind(int32_t kind);
 inline Level* LevelOf(const MicaFrame& frame) { return static_cast<Level*>(frame.payload); }
 
 // ---- links.cc
+Tensor Clone(const Tensor& t, std::optional<MemoryFormat> format);
 // A wrapper of `frame` around `value`, a base of its own.
 Tensor LiftRoot(const Tensor& value, const MicaFrame& frame);
 // The same, which looks as `shown` says where that fits and is given.
@@ -144,7 +148,7 @@ class GradMode {
 // its base's.
 class Recorded : public GradMode {
  public:
-  Recorded() : GradMode(!layer::Table()->inference_mode()) {}
+  Recorded() : GradMode(!layer::Thread().inference_mode) {}
 };
 bool RequiresGradHere(const Tensor& t);  // in the parent
 bool RequiresGrad(const Tensor& t);      // or at a level around it

@@ -11,13 +11,9 @@
 namespace mica::functionalize {
 namespace {
 
-using formula::Operator;
 using Undo = Tensor (*)(const Link& link, const Tensor& from, const Tensor& src, bool copies);
 
-Tensor Ordered(const Tensor& t) {
-  static const Operator clone("mica::clone");
-  return clone.Call<Tensor>(t, MemoryFormat::kContiguous);
-}
+Tensor Ordered(const Tensor& t) { return Clone(t, MemoryFormat::kContiguous); }
 
 // The view's operator of another tensor.
 Tensor Again(const Link& link, const Tensor& of, bool copies) {
@@ -54,16 +50,16 @@ Tensor ByScatter(const Link& link, const Tensor& from, const Tensor& src, bool) 
 }
 
 Tensor AsComplex(const Link&, const Tensor&, const Tensor& src, bool copies) {
-  static const Operator view("mica::view_as_complex"), copy("mica::view_as_complex_copy");
-  return (copies ? copy : view).Call<Tensor>(Ordered(src));
+  static const Function<Tensor(Tensor)> view("mica::view_as_complex"), copy("mica::view_as_complex_copy");
+  return (copies ? copy : view)(Ordered(src));
 }
 Tensor AsReal(const Link&, const Tensor&, const Tensor& src, bool copies) {
-  static const Operator view("mica::view_as_real"), copy("mica::view_as_real_copy");
-  return (copies ? copy : view).Call<Tensor>(src);
+  static const Function<Tensor(Tensor)> view("mica::view_as_real"), copy("mica::view_as_real_copy");
+  return (copies ? copy : view)(src);
 }
 Tensor AsDType(const Link&, const Tensor& from, const Tensor& src, bool copies) {
-  static const Operator view("mica::view.dtype"), copy("mica::view_copy.dtype");
-  return (copies ? copy : view).Call<Tensor>(Ordered(src), from.dtype());
+  static const Function<Tensor(Tensor, DType)> view("mica::view.dtype"), copy("mica::view_copy.dtype");
+  return (copies ? copy : view)(Ordered(src), from.dtype());
 }
 Tensor ByPlace(const Link& link, const Tensor& from, const Tensor& src, bool copies) {
   return WritePlace(from, link.from->place, link.place, src, copies);
@@ -71,11 +67,11 @@ Tensor ByPlace(const Link& link, const Tensor& from, const Tensor& src, bool cop
 
 // The view of the elements' numbers.
 Tensor ByNumbers(const Link& link, const Tensor& from, const Tensor& src, bool copies) {
-  static const Operator index_put("mica::index_put");
+  static const Function<Tensor(Tensor, formula::TensorSpan, Tensor, bool)> index_put("mica::index_put");
   const Tensor numbers = Shaped(CountUp(from.numel(), from), from.sizes(), copies);
   const Tensor where = Flat(Again(link, numbers, copies), copies);
   const Tensor written =
-      index_put.Call<Tensor>(Flat(from, copies), formula::TensorSpan(&where, 1), Flat(src, copies), false);
+      index_put(Flat(from, copies), formula::TensorSpan(&where, 1), Flat(src, copies), false);
   return Shaped(written, from.sizes(), copies);
 }
 

@@ -1,37 +1,53 @@
 // The way of a call through the frame: a view is another link; a write is a value for a base;
 // a composite decomposes, so that what its parts write is seen; anything else runs on values.
+#include <atomic>
+#include <mutex>
+#include <unordered_map>
+
 #include "keys/functionalize/functional.h"
 
 namespace mica::functionalize {
 namespace {
 
-using formula::Operator;
-
-// What the call is of. The rule gives each kernel what the operator's entry says.
-OperatorRef OpOf(const layer::Call& call) { return {call.op(), call.context<const MicaOperatorInfo>()}; }
-
-Tensor Clone(const Tensor& t) {
-  static const Operator clone("mica::clone");
-  return clone.Call<Tensor>(t, std::nullopt);
+// What the rule gives each kernel: the operator, and its functional form once it was looked for.
+struct Entry {
+  OperatorRef op;
+  mutable std::atomic<void*> functional{nullptr};
+};
+// One for each operator, for good: a table that is made again has the same.
+const Entry& EntryOf(void* op) {
+  static std::mutex mutex;
+  static auto& entries = *new std::unordered_map<void*, Entry>();
+  const std::lock_guard<std::mutex> lock(mutex);
+  Entry& entry = entries[op];
+  entry.op = {op, layer::Table()->operator_info(op)};
+  return entry;
 }
-const void* StorageOf(MicaTensor* t) {
-  MicaTensorDetails details;
-  layer::Table()->tensor_details(t, &details);
-  return details.storage;
+const OperatorRef& OpOf(const layer::Call& call) { return call.context<const Entry>()->op; }
+
+// The functional form of what writes; empty where there is none.
+OperatorRef FunctionalOf(const Entry& entry) {
+  const char* const name = entry.op.info->functional_name;
+  if (!name || entry.op.name() == name) return {};
+  void* handle = entry.functional.load(std::memory_order_acquire);
+  if (!handle) {
+    handle = layer::Table()->find_operator(name);
+    entry.functional.store(handle, std::memory_order_release);
+  }
+  return handle ? OperatorRef(handle, layer::Table()->operator_info(handle)) : OperatorRef();
 }
 
 // What an operator of values returned, as a tensor of the frame: also where it returned one
 // of them, or a part of one, though its schema does not say so.
 Tensor Wrapped(Tensor result, const Place* shown, const MicaValue* args, int64_t n, const MicaFrame& frame) {
   if (!result.defined()) return result;
-  const void* const storage = StorageOf(result.get());
   Tensor origin;
   bool same = false;
   ForEachTensor(args, n, [&](const Tensor& t, int64_t) {
     if (same) return;
     const auto own = layer::OwnOf(t, frame);
     MicaTensor* const value = own ? own->value : t.get();
-    if (StorageOf(value) != storage) return;
+    if (!ShareStorage(value, result.get())) return;
     origin = t;
     same = value == result.get();
   });
@@ -40,7 +56,7 @@ Tensor Wrapped(Tensor result, const Place* shown, const MicaValue* args, int64_t
   if (!layer::OwnOf(origin, frame)) return result;  // of an outer level, as its origin is
   const LinkRef link = LinkOf(origin);
   if (result.dtype() != origin.dtype() || link->value.strides() != IntSpan(link->place.strides))
-    return LiftRoot(Clone(result), frame);
+    return LiftRoot(Clone(result, std::nullopt), frame);
   Place place = Place::Of(result);
   place.offset += link->place.offset - OffsetOf(link->value);
   LinkRef part = LinkAt(link, std::move(place));
@@ -50,20 +66,18 @@ Tensor Wrapped(Tensor result, const Place* shown, const MicaValue* args, int64_t
 }
 
 void RunOnValues(layer::Call& call) {
-  const OperatorRef op = OpOf(call);
+  const OperatorRef& op = OpOf(call);
   const layer::LeaveFrame left;
   const MicaFrame& frame = left.frame();
+  bool differs = false;  // values lie otherwise than their wrappers show: results do too
   {
-    const layer::ReplacedArguments values(call.args(), call.size(),
-                                          [&](const Tensor& t) { return ValueOf(t, frame); });
+    const layer::ReplacedArguments values(call.args(), call.size(), [&](const Tensor& t) {
+      Tensor value = ValueOf(t, frame);
+      differs = differs || value.strides() != t.strides();
+      return value;
+    });
     call.Again(values.data(), call.results());
   }
-  // Where values lie otherwise than their wrappers show, results do too.
-  bool differs = false;
-  ForEachTensor(call.args(), call.size(), [&](const Tensor& t, int64_t) {
-    const auto own = layer::OwnOf(t, frame);
-    differs = differs || (own && (*Lent(own->value)).strides() != t.strides());
-  });
   const std::vector<Place> places =
       differs ? PlacesOfResults(op, call.args(), call.size()) : std::vector<Place>();
   size_t next = 0;
@@ -77,14 +91,9 @@ void RunOnValues(layer::Call& call) {
 // Captured tensors are inputs from their first write on: runs the call again with their
 // wrappers. False: there are none.
 bool RunCaptured(layer::Call& call, uint64_t written) {
-  {
-    const MicaFrame frame = layer::CurrentFrame();
-    bool captured = false;
-    call.ForEachTensor([&](MicaTensor* t, int64_t) {
-      captured = captured || !layer::Table()->unwrap(t, &frame, nullptr, nullptr);
-    });
-    if (!captured) return false;
-  }
+  bool captured = false;
+  call.ForEachTensor([&](MicaTensor* t, int64_t) { captured = captured || !layer::OwnOf(t, call.frame()); });
+  if (!captured) return false;
   std::optional<layer::ReplacedArguments> known;
   {
     const layer::LeaveFrame left;
@@ -110,12 +119,16 @@ bool RunCaptured(layer::Call& call, uint64_t written) {
 
 // As the write would leave it: in the shape, dtype and device of `to`.
 Tensor Fitted(Tensor value, const Tensor& to) {
-  static const Operator expand("mica::expand"), expand_copy("mica::expand_copy"), to_copy("mica::_to_copy");
+  using std::optional;
+  static const Function<Tensor(Tensor, IntSpan, bool)> expand("mica::expand"),
+      expand_copy("mica::expand_copy");
+  static const Function<Tensor(Tensor, optional<DType>, optional<formula::Layout>, optional<formula::Device>,
+                               optional<bool>, bool, optional<MemoryFormat>)>
+      to_copy("mica::_to_copy");
   if (value.sizes() != to.sizes())
-    value = (LinkOf(to)->base->copies ? expand_copy : expand).Call<Tensor>(value, to.sizes(), false);
+    value = (LinkOf(to)->base->copies ? expand_copy : expand)(value, to.sizes(), false);
   if (value.dtype() == to.dtype() && value.device() == to.device()) return value;
-  return to_copy.Call<Tensor>(value, to.dtype(), std::nullopt, to.device(), std::nullopt, false,
-                              std::nullopt);
+  return to_copy(value, to.dtype(), std::nullopt, to.device(), std::nullopt, false, std::nullopt);
 }
 
 void CheckNoInternalOverlap(const Tensor& t, const char* name) {
@@ -144,11 +157,11 @@ void WriteResult(const OperatorRef& op, const Tensor& to, Tensor value, const Mi
 
 // In-place and out=: the functional form.
 void RunFunctional(layer::Call& call, const OperatorRef& functional) {
-  const OperatorRef op = OpOf(call);
+  const OperatorRef& op = OpOf(call);
   const uint64_t written = op.info->written_args;
   const MicaValue* const args = call.args();
   const int64_t n = call.size();
-  const MicaFrame frame = layer::CurrentFrame();
+  const MicaFrame frame = call.frame();
   {
     const layer::LeaveFrame left;
     CheckRecorded(op, nullptr, args, n, written, frame);
@@ -180,21 +193,21 @@ void RunFunctional(layer::Call& call, const OperatorRef& functional) {
     if (IsSame(from, t)) return;
     bool given = false;
     ForEachTensor(args, n, [&](const Tensor& arg, int64_t) { given = given || IsSame(arg, from); });
-    if (given) value = Clone(value);
+    if (given) value = Clone(value, std::nullopt);
     WriteResult(op, t, std::move(value), frame);
   });
 }
 
 // An operator that has no functional form writes clones.
 void RunOnClones(layer::Call& call, uint64_t written) {
-  const OperatorRef op = OpOf(call);
+  const OperatorRef& op = OpOf(call);
   const layer::LeaveFrame left;
   const MicaFrame& frame = left.frame();
   CheckRecorded(op, nullptr, call.args(), call.size(), written, frame);
   CheckShapes(op, call.args(), call.size());
   std::vector<std::pair<Tensor, Tensor>> clones;  // of wrappers
   ForEachTensor(call.args(), call.size(), [&](const Tensor& t, int64_t i) {
-    if ((written >> i) & 1) clones.emplace_back(t, Clone(ValueOf(t, frame)));
+    if ((written >> i) & 1) clones.emplace_back(t, Clone(ValueOf(t, frame), std::nullopt));
   });
   {
     const layer::ReplacedArguments values(call.args(), call.size(), [&](const Tensor& t) {
@@ -233,15 +246,14 @@ void RunWhole(layer::Call& call) {
 }
 
 void RunCall(layer::Call& call) {
-  const OperatorRef op = OpOf(call);
+  const OperatorRef& op = OpOf(call);
   const MicaOperatorInfo& info = *op.info;
   if (RunCaptured(call, info.written_args)) return;
   const bool decomposes = op.has(MICA_OPERATOR_COMPOSITE);
   // A composite out= form sizes and checks its outputs itself.
   if (info.written_args && (info.form == MICA_FORM_INPLACE || (info.form == MICA_FORM_OUT && !decomposes))) {
-    const OperatorRef functional =
-        info.functional_name ? OperatorRef::Find(info.functional_name) : OperatorRef();
-    if (functional && functional.handle != op.handle) return RunFunctional(call, functional);
+    if (const OperatorRef functional = FunctionalOf(*call.context<const Entry>()))
+      return RunFunctional(call, functional);
   }
   if (decomposes) return call.Decompose();
   info.written_args ? RunOnClones(call, info.written_args) : RunOnValues(call);
@@ -249,16 +261,17 @@ void RunCall(layer::Call& call) {
 
 // How a view of `self` is made here, in the frame.
 int32_t CreationOfViewOf(const Tensor& self) {
-  if (layer::Table()->inference_mode()) return MICA_VIEW_IN_INFERENCE;
-  if (!layer::Table()->grad_enabled()) return MICA_VIEW_WITHOUT_GRAD;
+  const MicaThread& thread = layer::Thread();
+  if (thread.inference_mode) return MICA_VIEW_IN_INFERENCE;
+  if (!thread.grad_enabled) return MICA_VIEW_WITHOUT_GRAD;
   return DetailsOf(self).view_creation;
 }
 
 void RunView(layer::Call& call) {
   if (RunCaptured(call, 0)) return;
-  const OperatorRef op = OpOf(call);
+  const OperatorRef& op = OpOf(call);
   const Tensor self = formula::Argument<Tensor>(call[0]);
-  if (!layer::OwnOf(self, layer::CurrentFrame())) return RunOnValues(call);
+  if (!layer::OwnOf(self, call.frame())) return RunOnValues(call);
   // Of the wrapper, whose bounds as_strided may leave.
   Place place = Place::Of(layer::Taken(layer::Table()->view_by(op.handle, call.args(), call.size())));
   const int32_t creation = CreationOfViewOf(self);
@@ -268,7 +281,7 @@ void RunView(layer::Call& call) {
   if (op.name() == "mica::as_strided") {
     link = LinkAt(from, std::move(place));
   } else {
-    link = std::make_shared<Link>();
+    link = LinkRef(new Link);
     link->base = from->base;
     link->from = from;
     link->op = op;
@@ -286,12 +299,12 @@ void RunView(layer::Call& call) {
 
 void RunResize(layer::Call& call) {
   if (RunCaptured(call, 1)) return;
-  const OperatorRef op = OpOf(call);
+  const OperatorRef& op = OpOf(call);
   const layer::LeaveFrame left;
   const MicaFrame& frame = left.frame();
   const Tensor self = formula::Argument<Tensor>(call[0]);
   const Tensor value = ValueOf(self, frame);
-  if (layer::Table()->grad_enabled() && DetailsOf(value).requires_grad)
+  if (layer::Thread().grad_enabled && DetailsOf(value).requires_grad)
     layer::Check(layer::Table()->check_recorded_write(op.handle, nullptr, value.get()));
   const IntSpan sizes(call[1].u.ints.data, call[1].u.ints.size);
   const bool given = call[2].tag != MICA_VALUE_NONE;
@@ -317,7 +330,7 @@ void RunBecomeView(layer::Call& call) {
 
 void RunCopy(layer::Call& call) {
   if (RunCaptured(call, 1)) return;
-  const OperatorRef op = OpOf(call);
+  const OperatorRef& op = OpOf(call);
   const layer::LeaveFrame left;
   const MicaFrame& frame = left.frame();
   CheckRecorded(op, nullptr, call.args(), call.size(), 1, frame);
@@ -327,7 +340,7 @@ void RunCopy(layer::Call& call) {
   const Tensor from = ValueOf(src, frame);
   Tensor value = Fitted(from, self);
   // A value of its own: what is an input's may be written when the function has returned.
-  if (ShareStorage(value, from)) value = Clone(value);
+  if (ShareStorage(value, from)) value = Clone(value, std::nullopt);
   Write(op, self, std::move(value), frame);
 }
 
@@ -350,8 +363,9 @@ bool MakesOrReadsMemory(std::string_view composite) {
 }  // namespace
 
 void Choose(void* op, MicaLayerChoice* out) {
-  const MicaOperatorInfo* const info = layer::Table()->operator_info(op);
-  void* const context = const_cast<MicaOperatorInfo*>(info);
+  const Entry& entry = EntryOf(op);
+  const MicaOperatorInfo* const info = entry.op.info;
+  void* const context = const_cast<Entry*>(&entry);
   const std::string_view name = info->name;
   if (name == "mica::copy_") return layer::Choose<&RunCopy>(out, context);
   if (name == "mica::resize_") return layer::Choose<&RunResize>(out, context);

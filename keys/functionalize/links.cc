@@ -12,18 +12,16 @@ void SetPlace(const Tensor& wrapper, const Tensor& of, const Place& place) {
 }
 
 // What a wrapper keeps of its link: a reference.
-MicaPayload PayloadOf(LinkRef link) {
+MicaPayload PayloadOf(const LinkRef& link) {
   MicaPayload payload{};
-  payload.opaque = new LinkRef(std::move(link));
-  payload.destroy = [](void* kept) { delete static_cast<LinkRef*>(kept); };
+  payload.shared = link.get();
   return payload;
 }
-const LinkRef& LinkIn(const MicaPayload& payload) { return *static_cast<const LinkRef*>(payload.opaque); }
+LinkRef LinkIn(const MicaWrapper& w) { return LinkRef(static_cast<Link*>(w.shared)); }
 
-Tensor WrapWith(LinkRef link, const MicaFrame& frame, const Tensor& base) {
-  MicaTensor* const value = link->value.get();  // which the payload keeps
-  const MicaPayload payload = PayloadOf(std::move(link));
-  return layer::Taken(layer::Table()->wrap(value, &frame, base.get(), &payload));
+Tensor WrapWith(const LinkRef& link, const MicaFrame& frame, const Tensor& base) {
+  const MicaPayload payload = PayloadOf(link);
+  return layer::Taken(layer::Table()->wrap(link->value.get(), &frame, base.get(), &payload));
 }
 
 bool ReadsStrides(std::string_view name) {
@@ -57,7 +55,7 @@ bool Link::Ends() const {
 bool Link::Detached() const {
   const Link* link = this;
   while (!link->Ends()) link = link->from.get();
-  return link->from != nullptr;
+  return static_cast<bool>(link->from);
 }
 
 bool RequiresGradHere(const Tensor& t) {
@@ -68,22 +66,22 @@ bool RequiresGradHere(const Tensor& t) {
 // In the parent, or a level around it.
 bool RequiresGrad(const Tensor& t) {
   if (RequiresGradHere(t)) return true;
-  MicaTensor* value = nullptr;
-  return t.defined() && layer::Table()->unwrap(t.get(), nullptr, &value, nullptr) &&
-         RequiresGrad(Tensor::Borrow(value));
+  const MicaWrapper* const w = t.defined() ? layer::Table()->wrapper(t.get()) : nullptr;
+  return w && RequiresGrad(*Lent(w->value));
 }
 
 Tensor KeepHistory(const Tensor& of, const Tensor& values, bool moves) {
-  static const formula::Operator keep_history("mica::_keep_history");
+  static const Function<Tensor(Tensor, Tensor, bool)> keep_history("mica::_keep_history");
   const Recorded recorded;
-  return keep_history.Call<Tensor>(of, values, moves);
+  return keep_history(of, values, moves);
 }
 
-LinkRef LinkOf(const Tensor& wrapper) {
-  MicaPayload payload{};
-  layer::Table()->unwrap(wrapper.get(), nullptr, nullptr, &payload);
-  return LinkIn(payload);
+Tensor Clone(const Tensor& t, std::optional<MemoryFormat> format) {
+  static const Function<Tensor(Tensor, std::optional<MemoryFormat>)> clone("mica::clone");
+  return clone(t, format);
 }
+
+LinkRef LinkOf(const Tensor& wrapper) { return LinkIn(*layer::Table()->wrapper(wrapper.get())); }
 
 void SetLink(const Tensor& wrapper, LinkRef link, const MicaFrame& frame) {
   const Place& place = link->place;
@@ -92,14 +90,14 @@ void SetLink(const Tensor& wrapper, LinkRef link, const MicaFrame& frame) {
     SetPlace(wrapper, wrapper, place);
   }
   layer::Check(layer::Table()->set_value(wrapper.get(), &frame, link->value.get()));
-  const MicaPayload payload = PayloadOf(std::move(link));
+  const MicaPayload payload = PayloadOf(link);
   layer::Check(layer::Table()->set_payload(wrapper.get(), &frame, &payload));
 }
 
 Tensor LiftRoot(const Tensor& value, const MicaFrame& frame) { return LiftAs(value, nullptr, frame); }
 
 Tensor LiftAs(const Tensor& value, const Place* shown, const MicaFrame& frame) {
-  auto link = std::make_shared<Link>();
+  const LinkRef link(new Link);
   link->base = std::make_shared<Base>();
   link->base->first = value;
   link->base->copies = LevelOf(frame) && LevelOf(frame)->remove_views();
@@ -131,17 +129,16 @@ OperatorRef CopyFormOr(const OperatorRef& view) {
 }
 
 Tensor Replay(const Link& link, const Tensor& from, bool copies) {
-  static const formula::Operator view_copy("mica::view_copy"), clone("mica::clone");
+  static const Function<Tensor(Tensor, IntSpan)> view_copy("mica::view_copy");
   const std::string_view name = link.op.name();
   if (name == "mica::as_strided") {
     const bool original = IsSame(from, link.base->first);
     return ReadPlace(from, link.from->place, link.place, original, copies);
   }
   const bool same_strides = from.strides() == IntSpan(link.from->place.strides);
-  if (name == "mica::_reshape_alias" && (copies || !same_strides))
-    return view_copy.Call<Tensor>(from, link.place.sizes);
+  if (name == "mica::_reshape_alias" && (copies || !same_strides)) return view_copy(from, link.place.sizes);
   Tensor ordered = from;
-  if (!same_strides && ReadsStrides(name)) ordered = clone.Call<Tensor>(from, MemoryFormat::kContiguous);
+  if (!same_strides && ReadsStrides(name)) ordered = Clone(from, MemoryFormat::kContiguous);
   std::vector<MicaValue> args = link.args.values();
   args[0] = formula::Box(ordered);
   return (copies ? CopyFormOr(link.op) : link.op).CallForTensor(args);
@@ -167,9 +164,9 @@ Tensor Value(const LinkRef& link) {
 Tensor ValueOf(const Tensor& t, const MicaFrame& frame) {
   const auto own = layer::OwnOf(t, frame);
   if (!own) return t;
-  const LinkRef link = LinkIn(own->payload);
-  if (link->generation == link->base->generation && link->value.get() == own->value) return link->value;
-  const Tensor value = Value(link);
+  const Link& known = *static_cast<const Link*>(own->shared);
+  if (known.generation == known.base->generation && known.value.get() == own->value) return known.value;
+  const Tensor value = Value(LinkIn(*own));
   layer::Check(layer::Table()->set_value(t.get(), &frame, value.get()));
   return value;
 }
@@ -182,7 +179,7 @@ LinkRef LinkAt(const LinkRef& of, Place place) {
   while (whole->from && whole->from->place.dtype == of->place.dtype &&
          !whole->op.has(MICA_OPERATOR_NOT_DIFFERENTIABLE))
     whole = whole->from;
-  auto link = std::make_shared<Link>();
+  LinkRef link(new Link);
   link->base = of->base;
   link->from = std::move(whole);
   link->op = as_strided;

@@ -7,36 +7,41 @@
 
 namespace mica::functionalize {
 
-using formula::Operator;
+using std::optional;
 
 Tensor Shaped(const Tensor& t, IntSpan sizes, bool copies) {
-  static const Operator reshape("mica::reshape"), view_copy("mica::view_copy");
-  return (copies ? view_copy : reshape).Call<Tensor>(t, sizes);
+  static const Function<Tensor(Tensor, IntSpan)> reshape("mica::reshape"), view_copy("mica::view_copy");
+  return (copies ? view_copy : reshape)(t, sizes);
 }
 Tensor Flat(const Tensor& t, bool copies) { return Shaped(t, Dims{-1}, copies); }
 Tensor Permuted(const Tensor& t, IntSpan dims, bool copies) {
-  static const Operator permute("mica::permute"), permute_copy("mica::permute_copy");
-  return (copies ? permute_copy : permute).Call<Tensor>(t, dims);
+  static const Function<Tensor(Tensor, IntSpan)> permute("mica::permute"), permute_copy("mica::permute_copy");
+  return (copies ? permute_copy : permute)(t, dims);
 }
 Tensor CountUp(int64_t count, const Tensor& like) {
-  static const Operator arange("mica::arange");
-  return arange.Call<Tensor>(formula::Scalar(count), DType::kI64, std::nullopt, like.device(), std::nullopt);
+  static const Function<Tensor(formula::Scalar, optional<DType>, optional<formula::Layout>,
+                               optional<formula::Device>, optional<bool>)>
+      arange("mica::arange");
+  return arange(formula::Scalar(count), DType::kI64, std::nullopt, like.device(), std::nullopt);
 }
 Tensor Zeros(int64_t count, const Tensor& like) {
-  static const Operator new_zeros("mica::new_zeros");
-  return new_zeros.Call<Tensor>(like, Dims{count}, std::nullopt, std::nullopt, std::nullopt, std::nullopt);
+  static const Function<Tensor(Tensor, IntSpan, optional<DType>, optional<formula::Layout>,
+                               optional<formula::Device>, optional<bool>)>
+      new_zeros("mica::new_zeros");
+  return new_zeros(like, Dims{count}, std::nullopt, std::nullopt, std::nullopt, std::nullopt);
 }
 
 namespace {
 
+using StridedFunction = Function<Tensor(Tensor, IntSpan, IntSpan, optional<int64_t>)>;
+
 Tensor StridedCopy(const Tensor& t, IntSpan sizes, IntSpan strides, int64_t offset) {
-  static const Operator as_strided_copy("mica::as_strided_copy");
-  return as_strided_copy.Call<Tensor>(t, sizes, strides, offset);
+  static const StridedFunction as_strided_copy("mica::as_strided_copy");
+  return as_strided_copy(t, sizes, strides, offset);
 }
 Tensor Strided(const Tensor& t, const Place& p, int64_t offset, bool copies) {
-  static const Operator as_strided("mica::as_strided");
-  return copies ? StridedCopy(t, p.sizes, p.strides, offset)
-                : as_strided.Call<Tensor>(t, p.sizes, p.strides, offset);
+  static const StridedFunction as_strided("mica::as_strided");
+  return copies ? StridedCopy(t, p.sizes, p.strides, offset) : as_strided(t, p.sizes, p.strides, offset);
 }
 
 bool IsDense(const Place& p) { return IsNonOverlappingAndDense(p.sizes, p.strides); }
@@ -94,11 +99,11 @@ int64_t ExtentOf(const Place& place) {
 }
 
 Tensor RowOf(const Tensor& value, const Place& of, bool copies) {
-  static const Operator index_put("mica::index_put");
+  static const Function<Tensor(Tensor, formula::TensorSpan, Tensor, bool)> index_put("mica::index_put");
   if (IsDense(of)) return Flat(Permuted(value, OrderOf(of), copies), copies);
   const Tensor row = Zeros(ExtentOf(of), value);
   const Tensor places = PlacesOf(value, of);
-  return index_put.Call<Tensor>(row, formula::TensorSpan(&places, 1), Flat(value, copies), false);
+  return index_put(row, formula::TensorSpan(&places, 1), Flat(value, copies), false);
 }
 
 Tensor ReadPlace(const Tensor& value, const Place& of, const Place& wanted, bool original, bool copies) {
@@ -112,11 +117,12 @@ Tensor ReadPlace(const Tensor& value, const Place& of, const Place& wanted, bool
 
 Tensor WritePlace(const Tensor& value, const Place& of, const Place& written, const Tensor& src,
                   bool copies) {
-  static const Operator scatter("mica::as_strided_scatter");
+  static const Function<Tensor(Tensor, Tensor, IntSpan, IntSpan, optional<int64_t>)> scatter(
+      "mica::as_strided_scatter");
   CheckInside(of, written);
   const Tensor row = RowOf(value, of, copies);
-  const Tensor next = scatter.Call<Tensor>(row, src, written.sizes, written.strides,
-                                           OffsetOf(row) + written.offset - of.offset);
+  const Tensor next =
+      scatter(row, src, written.sizes, written.strides, OffsetOf(row) + written.offset - of.offset);
   if (!IsDense(of)) return StridedCopy(next, of.sizes, of.strides, 0);
   const Dims order = OrderOf(of);
   Dims sizes, back(order.size());

@@ -11,8 +11,6 @@
 namespace mica::functionalize {
 namespace {
 
-using formula::Operator;
-
 // What Autograd would see of the wrapper: the first value, or a view of it.
 Tensor Probe(const Tensor& wrapper) {
   const LinkRef link = LinkOf(wrapper);
@@ -30,8 +28,8 @@ Tensor Probe(const Tensor& wrapper) {
 
 // Without a history.
 Tensor Detach(const Tensor& t, bool copies) {
-  static const Operator detach("mica::detach"), detach_copy("mica::detach_copy");
-  return (copies ? detach_copy : detach).Call<Tensor>(t);
+  static const Function<Tensor(Tensor)> detach("mica::detach"), detach_copy("mica::detach_copy");
+  return (copies ? detach_copy : detach)(t);
 }
 
 }  // namespace
@@ -43,7 +41,7 @@ void CheckRecorded(const OperatorRef& op, const char* name, const MicaValue* arg
       layer::Check(layer::Table()->check_writable(op.handle, LinkOf(t)->base->first.get()));
   });
   bool recorded = false;
-  if (layer::Table()->grad_enabled())
+  if (layer::Thread().grad_enabled)
     ForEachTensor(args, n, [&](const Tensor& t, int64_t) {
       recorded = recorded || RequiresGradHere(ValueOf(t, frame));
     });
@@ -62,7 +60,7 @@ void Write(const OperatorRef& op, const Tensor& wrapper, Tensor value, const Mic
                          ") that shares memory with another input, which would not see the write. Give the "
                          "function one of them and make the other inside, as a view.");
   static_cast<void>(Value(link));
-  bool recorded = layer::Table()->grad_enabled() != 0;
+  bool recorded = layer::Thread().grad_enabled != 0;
   const Tensor own = recorded ? value : Tensor();  // with its history
   bool crossed = false;
   LinkRef at = link;
@@ -91,7 +89,9 @@ void Write(const OperatorRef& op, const Tensor& wrapper, Tensor value, const Mic
 
 void Resize(const OperatorRef& op, const Tensor& wrapper, IntSpan sizes, IntSpan strides,
             const MicaFrame& frame) {
-  static const Operator cat("mica::cat"), as_strided("mica::as_strided");
+  static const Function<Tensor(formula::TensorSpan, int64_t)> cat("mica::cat");
+  static const Function<Tensor(Tensor, IntSpan, IntSpan, std::optional<int64_t>)> as_strided(
+      "mica::as_strided");
   const LinkRef link = LinkOf(wrapper);
   const MicaTensorDetails details = DetailsOf(wrapper);
   const Place wanted{formula::Own(sizes), formula::Own(strides), details.offset, wrapper.dtype()};
@@ -108,8 +108,8 @@ void Resize(const OperatorRef& op, const Tensor& wrapper, IntSpan sizes, IntSpan
              ", for which its memory must grow, and views or a transform share that; resize a clone.");
   const Tensor row = RowOf(link->value, link->place, link->base->copies);
   const Tensor both[2] = {row, Zeros(ExtentOf(wanted) - row.numel(), row)};
-  const Tensor longer = cat.Call<Tensor>(formula::TensorSpan(both, 2), 0);
-  const Tensor value = as_strided.Call<Tensor>(longer, sizes, strides, 0);
+  const Tensor longer = cat(formula::TensorSpan(both, 2), 0);
+  const Tensor value = as_strided(longer, sizes, strides, 0);
   const Tensor fresh = LiftRoot(value, frame);  // for its storage
   link->place = LinkOf(fresh)->place;
   link->value = value;

@@ -1,4 +1,5 @@
 // The tape's side of a call: tensors become numbers of values, results get new ones.
+#include <optional>
 #include <string_view>
 
 #include "keys/trace/trace.h"
@@ -13,17 +14,17 @@ bool IsNumber(const Tensor& t) {
 Tensor EnterUnlessNumber(const Tensor& t) { return IsNumber(t) ? t : Enter(t, false); }
 
 int64_t NumberOf(const Tensor& wrapper, const MicaFrame& frame) {
-  return layer::OwnOf(wrapper, frame)->payload.number;
+  return layer::OwnOf(wrapper, frame)->number;
 }
 
 // A tensor that the function made without an operator (mica.tensor): what it holds now.
 void EnterMade(const Tensor& t, const MicaFrame& frame, Tape& tape) {
-  static const formula::Operator clone("mica::clone");
+  static const layer::Function<Tensor(Tensor, std::optional<formula::MemoryFormat>)> clone("mica::clone");
   Tape::Constant constant;
   {
     const layer::LeaveFrame left;
     constant.watched = Tensor::Borrow(layer::OwnOf(t, frame)->value);
-    constant.tensor = clone.Call<Tensor>(constant.watched, std::nullopt);
+    constant.tensor = clone(constant.watched, std::nullopt);
     if (tape.fake) {
       constant.watched = OnMeta(constant.watched);
       layer::Check(layer::Table()->set_value(t.get(), &frame, constant.watched.get()));
@@ -37,11 +38,11 @@ void EnterMade(const Tensor& t, const MicaFrame& frame, Tape& tape) {
 }
 
 Tensor WrapNew(const Tensor& t, const MicaFrame& frame, const Tape& tape) {
-  static const formula::Operator detach("mica::detach");
+  static const layer::Function<Tensor(Tensor)> detach("mica::detach");
   Tensor value;
   {
     const layer::LeaveFrame left;
-    value = detach.Call<Tensor>(t);  // raises for what escaped
+    value = detach(t);  // raises for what escaped
     if (tape.fake) value = OnMeta(value);
   }
   Tensor wrapper = layer::Wrap(value, frame);
@@ -98,7 +99,7 @@ bool ReturnsNumber(const MicaOperatorInfo& info) {
 }
 
 void RecordEntered(layer::Call& call) {
-  const MicaFrame frame = layer::CurrentFrame();
+  const MicaFrame& frame = call.frame();
   Tape& tape = TapeOf(frame);
   const MicaOperatorInfo& info = call.info();
   if (ReturnsNumber(info)) return ComputeNumber(call);
@@ -149,7 +150,7 @@ Tensor Enter(const Tensor& t, bool as_input) {
   const MicaFrame frame = layer::CurrentFrame();
   Tape& tape = TapeOf(frame);
   if (const auto own = layer::OwnOf(t, frame); own && !as_input) {
-    if (!own->payload.number) EnterMade(t, frame, tape);
+    if (!own->number) EnterMade(t, frame, tape);
     return t;
   }
   if (as_input) {

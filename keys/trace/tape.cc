@@ -12,7 +12,7 @@ std::atomic<int32_t> g_kind{-1};
 
 const Tape& Of(const MicaTape* tape) { return *static_cast<const Tape*>(tape); }
 
-MicaIntSpan SpanOf(const std::vector<int64_t>& v) { return {v.data(), static_cast<int64_t>(v.size())}; }
+MicaIntSpan SpanOf(formula::IntSpan v) { return {v.data(), v.size()}; }
 template <typename T>
 int64_t Count(const std::vector<T>& list) {
   return static_cast<int64_t>(list.size());
@@ -30,7 +30,7 @@ MicaTensorResult EnterTensor(MicaTensor* t, int32_t as_input, int64_t* number) {
     MICA_CHECK(frame.kind >= 0 && frame.kind == g_kind.load(),
                "A tensor enters a trace while none is current on this thread.");
     Tensor inside = Enter(Tensor::Borrow(t), as_input != 0);
-    if (number) *number = layer::OwnOf(inside, frame)->payload.number;
+    if (number) *number = layer::OwnOf(inside, frame)->number;
     r.value = inside.release();
   });
   return r;

@@ -17,6 +17,7 @@
 #include <tuple>
 #include <vector>
 
+#include <mica/few.h>
 #include <mica/maths/complex_power.h>
 #include <mica/operators.h>
 #include <mica/plugin.h>
@@ -44,7 +45,7 @@ template <typename... A>
   throw plugin::Error(code, out.str());
 }
 
-using Dims = std::vector<int64_t>;
+using Dims = plugin::Few<int64_t, 6>;
 using Generator = MicaGenerator;
 
 enum class DType : int32_t {
@@ -91,6 +92,8 @@ class Span {
 #pragma GCC diagnostic pop
 #endif
   Span(const std::vector<T>& v) : data_(v.data()), size_(static_cast<int64_t>(v.size())) {}
+  template <size_t N>
+  Span(const plugin::Few<T, N>& v) : data_(v.data()), size_(static_cast<int64_t>(v.size())) {}
   const T* data() const { return data_; }
   int64_t size() const { return size_; }
   const T* begin() const { return data_; }
@@ -334,6 +337,7 @@ T Argument(const MicaValue& v) {
 class Operator {
  public:
   explicit Operator(const char* name) { plugin::Check(plugin::Host()->op_find(plugin::Str(name), &handle_)); }
+  void* handle() const { return handle_; }
   template <typename R, typename... A>
   R Call(const A&... arguments) const {
     const MicaValue args[] = {Box(arguments)..., MicaValue{}};

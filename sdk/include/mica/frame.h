@@ -2,11 +2,11 @@
 // transform's frame kind is written with, beside <mica/layer.h>.
 #pragma once
 
-#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include <mica/calls.h>
 #include <mica/few.h>
 #include <mica/formula.h>
 #include <mica/layer.h>
@@ -15,6 +15,7 @@ namespace mica {
 namespace layer {
 
 using formula::Tensor;
+using plugin::Few;
 
 inline Tensor Taken(MicaTensorResult r) {
   Check(r.status);
@@ -23,17 +24,7 @@ inline Tensor Taken(MicaTensorResult r) {
 inline uint64_t TraitsOf(const Tensor& t) { return Table()->tensor_traits(t.get()); }
 inline bool IsWrapper(const Tensor& t) { return t.defined() && (TraitsOf(t) & MICA_TRAIT_WRAPPER) != 0; }
 
-// The wrapper of `frame` that a tensor is: its value, borrowed, and what it carries. Nothing of others.
-struct Own {
-  MicaTensor* value = nullptr;
-  MicaPayload payload{};
-};
-inline std::optional<Own> OwnOf(MicaTensor* t, const MicaFrame& frame) {
-  Own own;
-  if (!t || !Table()->unwrap(t, &frame, &own.value, &own.payload)) return std::nullopt;
-  return own;
-}
-inline std::optional<Own> OwnOf(const Tensor& t, const MicaFrame& frame) { return OwnOf(t.get(), frame); }
+inline const MicaWrapper* OwnOf(const Tensor& t, const MicaFrame& frame) { return OwnOf(t.get(), frame); }
 inline Tensor Wrap(const Tensor& value, const MicaFrame& frame) {
   return Taken(Table()->wrap(value.get(), &frame, nullptr, nullptr));
 }
@@ -44,6 +35,41 @@ inline void SetNumber(const Tensor& wrapper, const MicaFrame& frame, int64_t num
   Check(Table()->set_payload(wrapper.get(), &frame, &payload));
 }
 
+// An object that a kind keeps with its wrappers: `struct Link : SharedObject<Link>`, on the heap, held by
+// Shared<Link> and by wrappers (MicaPayload::shared).
+template <typename T>
+struct SharedObject : MicaShared {
+  SharedObject() : MicaShared{0, [](MicaShared* object) { delete static_cast<T*>(object); }} {}
+  SharedObject(const SharedObject&) = delete;
+  SharedObject& operator=(const SharedObject&) = delete;
+};
+template <typename T>
+class Shared {
+ public:
+  Shared() = default;
+  explicit Shared(T* object) : object_(object) {
+    if (object_) __atomic_fetch_add(&object_->holders, 1, __ATOMIC_RELAXED);
+  }
+  Shared(const Shared& o) : Shared(o.object_) {}
+  Shared(Shared&& o) noexcept : object_(std::exchange(o.object_, nullptr)) {}
+  Shared& operator=(Shared o) noexcept {
+    std::swap(object_, o.object_);
+    return *this;
+  }
+  ~Shared() {
+    if (object_ && __atomic_fetch_sub(&object_->holders, 1, __ATOMIC_ACQ_REL) == 1) object_->destroy(object_);
+  }
+  T* get() const { return object_; }
+  T* operator->() const { return object_; }
+  T& operator*() const { return *object_; }
+  explicit operator bool() const { return object_ != nullptr; }
+  friend bool operator==(const Shared& a, const Shared& b) { return a.object_ == b.object_; }
+  friend bool operator!=(const Shared& a, const Shared& b) { return a.object_ != b.object_; }
+
+ private:
+  T* object_ = nullptr;
+};
+
 // Where a tensor lies and what it is a view of.
 inline MicaTensorDetails DetailsOf(MicaTensor* t) {
   MicaTensorDetails details;
@@ -51,6 +77,10 @@ inline MicaTensorDetails DetailsOf(MicaTensor* t) {
   return details;
 }
 inline MicaTensorDetails DetailsOf(const Tensor& t) { return DetailsOf(t.get()); }
+inline bool ShareStorage(MicaTensor* a, MicaTensor* b) {
+  return Table()->tensor_storage(a) == Table()->tensor_storage(b);
+}
+inline bool ShareStorage(const Tensor& a, const Tensor& b) { return ShareStorage(a.get(), b.get()); }
 
 // What error messages say of a tensor, "float32[2, 3] on cpu".
 inline std::string TextOf(MicaTensor* t) {
@@ -97,10 +127,9 @@ class ReplacedArguments {
  public:
   template <typename F>
   ReplacedArguments(const MicaValue* args, int64_t n, F&& f)
-      : values_(static_cast<size_t>(n)), kept_(Count(args, n)) {
+      : values_(args, args + n), kept_(Count(args, n)) {
     size_t next = 0;  // in kept_, of which lists are spans
-    for (size_t i = 0; i < values_.size(); ++i) {
-      MicaValue& v = values_[i] = args[i];
+    for (MicaValue& v : values_) {
       if (v.tag == MICA_VALUE_TENSOR && v.u.tensor) {
         Tensor& kept = kept_[next++] = f(Tensor::Borrow(v.u.tensor));
         v.u.tensor = kept.get();

@@ -43,10 +43,13 @@ inline const MicaLayers* Table() {
 constexpr uint64_t Bit(int32_t bit) { return uint64_t{1} << bit; }
 constexpr uint64_t Below(int32_t bit) { return Bit(bit) - 1; }
 
+// What this thread's calls go by, as it is now.
+inline const MicaThread& Thread() { return *Table()->thread(); }
+
 // While it lives, this thread's calls pass the layers, or pass them over.
 class Include {
  public:
-  explicit Include(uint64_t keys) : before_(Table()->exchange_include(Table()->included() | keys)) {}
+  explicit Include(uint64_t keys) : before_(Table()->exchange_include(Thread().include | keys)) {}
   ~Include() { Table()->exchange_include(before_); }
   Include(const Include&) = delete;
   Include& operator=(const Include&) = delete;
@@ -56,7 +59,7 @@ class Include {
 };
 class Exclude {
  public:
-  explicit Exclude(uint64_t keys) : before_(Table()->exchange_exclude(Table()->excluded() | keys)) {}
+  explicit Exclude(uint64_t keys) : before_(Table()->exchange_exclude(Thread().exclude | keys)) {}
   ~Exclude() { Table()->exchange_exclude(before_); }
   Exclude(const Exclude&) = delete;
   Exclude& operator=(const Exclude&) = delete;
@@ -74,6 +77,8 @@ class Call {
 
   uint64_t keys() const { return keys_; }
   void* op() const { return call_->op; }
+  // The frame that is current, in a kind's kernel: its own.
+  const MicaFrame& frame() const { return *call_->thread->frame; }
   template <typename T>
   T* context() const {
     return static_cast<T*>(call_->context);
@@ -299,10 +304,16 @@ class LeaveFrame {
   MicaFrame frame_;
 };
 
+// Of kind -1 if there is none.
 inline MicaFrame CurrentFrame() {
-  MicaFrame frame;
-  Table()->frame_current(&frame);
-  return frame;
+  const MicaFrame* const frame = Thread().frame;
+  return frame ? *frame : MicaFrame{-1, 0, 0, nullptr};
+}
+
+// The wrapper of `frame` that a tensor is: its value and what it carries, as they are now. NULL of others.
+inline const MicaWrapper* OwnOf(MicaTensor* t, const MicaFrame& frame) {
+  const MicaWrapper* const w = t ? Table()->wrapper(t) : nullptr;
+  return w && w->tag == frame.tag ? w : nullptr;
 }
 
 }  // namespace layer

@@ -23,7 +23,27 @@ extern "C" {
 
 #define MICA_LAYERS_EXTENSION "mica.layers"
 #define MICA_LAYERS_MAJOR 1
-#define MICA_LAYERS_MINOR 1
+#define MICA_LAYERS_MINOR 2
+
+/* --- this thread --------------------------------------------------------- */
+
+/* One level of a transform. `tag` is unique and stands on its wrappers. */
+typedef struct MicaFrame {
+  int32_t kind; /* -1: none */
+  int32_t reserved;
+  uint64_t tag;
+  void* payload; /* of frame_enter */
+} MicaFrame;
+
+/* What this thread's calls go by, to read: the beginning of the host's own state of the thread, so that it is
+ * what holds now. It is changed by the functions of the table alone. */
+typedef struct MicaThread {
+  uint64_t include; /* layers that calls pass, and do not pass, whatever their tensors say */
+  uint64_t exclude;
+  const MicaFrame* frame; /* the innermost; NULL if there is none */
+  uint8_t grad_enabled;   /* 1 where calls are recorded for gradients */
+  uint8_t inference_mode; /* 1 where results have no history and no version */
+} MicaThread;
 
 /* --- kernels ------------------------------------------------------------- */
 
@@ -36,6 +56,7 @@ typedef struct MicaLayerCall {
   const struct MicaLayers* layers;
   void* context; /* of the kernel's record */
   void* op;      /* the operator's handle, as of MicaHost::op_find */
+  const MicaThread* thread;
 } MicaLayerCall;
 
 /* `keys`: the key set that the call came with. The kernel redispatches with those of them
@@ -96,14 +117,6 @@ typedef struct MicaLayerRuleRecord {
 /* Wrappers mirror their values and nothing else: they are brought up to date with them. */
 #define MICA_KIND_MIRRORS UINT64_C(16)
 
-/* One level of a transform. `tag` is unique and stands on its wrappers. */
-typedef struct MicaFrame {
-  int32_t kind; /* -1: none */
-  int32_t reserved;
-  uint64_t tag;
-  void* payload; /* of frame_enter */
-} MicaFrame;
-
 typedef struct MicaFrameKindRecord {
   uint64_t struct_size;
   const char* name;         /* "interval" */
@@ -133,14 +146,31 @@ typedef struct MicaFrameScope {
   uint64_t opaque[12];
 } MicaFrameScope;
 
-/* What a wrapper carries. */
+/* What the object begins with that a kind keeps with its wrappers, several of which may share it: who
+ * keeps it, wrapper or plugin, counts one, in one atomic step, and the last calls `destroy`. */
+typedef struct MicaShared {
+  int64_t holders;
+  void (*destroy)(struct MicaShared*);
+} MicaShared;
+
+/* What a wrapper is given to carry; borrowed. */
 typedef struct MicaPayload {
-  MicaTensor* second; /* or NULL; borrowed */
+  MicaTensor* second; /* or NULL */
   int64_t number;
-  void* opaque; /* or NULL; destroy(opaque) is called when the last wrapper that shares it goes */
-  void (*destroy)(void* opaque);
-  int64_t hidden; /* leading dimensions of the value that the wrapper does not show */
+  MicaShared* shared; /* or NULL */
+  int64_t hidden;     /* leading dimensions of the value that the wrapper does not show */
 } MicaPayload;
+
+/* A wrapper, to read: the beginning of the host's own, good as long as the tensor. */
+typedef struct MicaWrapper {
+  MicaTensor* value;
+  uint64_t tag; /* of the frame that made it */
+  int32_t kind;
+  int32_t hidden; /* from here on as in its payload */
+  int64_t number;
+  MicaTensor* second;
+  MicaShared* shared;
+} MicaWrapper;
 
 /* --- operators ----------------------------------------------------------- */
 
@@ -230,7 +260,6 @@ typedef struct MicaOperatorInfo {
 
 /* Where a tensor lies and what it is a view of. Borrowed. */
 typedef struct MicaTensorDetails {
-  const void* storage;   /* tells its memory from that of other tensors, nothing else: equal for all views */
   int64_t holders;       /* references to the storage: 1 where one tensor alone lies in it */
   int64_t nbytes;        /* of the storage */
   int64_t offset;        /* of the first element, in elements from where the storage begins */
@@ -285,6 +314,13 @@ typedef struct MicaLayers {
   /* Calls the kernel of the highest of `keys`; all else of the call is as of op_call_boxed. */
   MicaStatus (*redispatch)(void* op, uint64_t keys, const MicaValue* args, int64_t num_args,
                            MicaValue* results, int64_t num_results);
+  /* The operator as a C function, which does what op_call_boxed does and boxes nothing:
+   *   R call(void* op, arguments...)
+   * with arguments and R as of a kernel (MicaFunction). `signature` is what the caller takes it for, as of
+   * MicaKernelRecord; raises where the operator's schema asks for another. The function is good for as long
+   * as the process, whoever replaces kernels meanwhile. NULL where calls are boxed alone: of an operator that
+   * was defined at run time, and by a schema that it had before. */
+  MicaStatus (*call_of)(void* op, const char* signature, MicaFunction* call);
   /* The keys of a call with these arguments: their tensors', with what this thread includes and
    * without what it excludes. */
   uint64_t (*keys_of)(void* op, const MicaValue* args, int64_t num_args);
@@ -295,10 +331,8 @@ typedef struct MicaLayers {
    * was before is put back by the same function. Bits of backends and frames are passed over. */
   uint64_t (*exchange_include)(uint64_t keys);
   uint64_t (*exchange_exclude)(uint64_t keys);
-  uint64_t (*included)(void);
-  uint64_t (*excluded)(void);
-  /* 1 where this thread's calls are recorded for gradients */
-  int32_t (*grad_enabled)(void);
+  /* This thread's, for as long as the thread lives. */
+  const MicaThread* (*thread)(void);
   /* MICA_TRAIT_... of a tensor, and how often its memory was written */
   uint64_t (*tensor_traits)(MicaTensor*);
   uint64_t (*tensor_version)(MicaTensor*);
@@ -319,9 +353,7 @@ typedef struct MicaLayers {
   /* The bit of a third party's layer on one tensor: its calls pass the layer's kernels. */
   uint64_t (*tensor_keys)(MicaTensor*);
   MicaStatus (*tensor_attach)(MicaTensor*, int32_t bit, int32_t on);
-  /* Frames. `current` gives the innermost of this thread, kind -1 if there is none. */
-  void (*frame_current)(MicaFrame* out);
-  /* Enters a frame, which frame_exit leaves, on the same thread and innermost first. With `tag`
+  /* Frames. Enters a frame, which frame_exit leaves, on the same thread and innermost first. With `tag`
    * of a frame that was left before, the wrappers of that one are at home again; else 0. */
   MicaStatus (*frame_enter)(int32_t kind, void* payload, uint64_t tag, MicaFrameScope* scope);
   MicaStatus (*frame_exit)(MicaFrameScope* scope);
@@ -330,8 +362,8 @@ typedef struct MicaLayers {
   void (*frame_return)(MicaFrameScope* scope);
   /* A wrapper of `frame` around `value`; with `base`, a wrapper of the same frame or NULL, a view of it. */
   MicaTensorResult (*wrap)(MicaTensor* value, const MicaFrame* frame, MicaTensor* base, const MicaPayload*);
-  /* 1 where the tensor is a wrapper of `frame` (NULL: of any): its value and payload, borrowed. */
-  int32_t (*unwrap)(MicaTensor*, const MicaFrame* frame, MicaTensor** value, MicaPayload* payload);
+  /* NULL where the tensor is no wrapper. */
+  const MicaWrapper* (*wrapper)(MicaTensor*);
   /* In the current frame: the call in its parent, on the values of its wrappers, and what comes
    * out wrapped without a payload. */
   MicaStatus (*call_in_parent)(void* op, const MicaValue* args, int64_t num_args, MicaValue* results,
@@ -346,8 +378,6 @@ typedef struct MicaLayers {
   /* What functionalize needs beside. */
   /* Whether this thread's calls are recorded for gradients from here on; what was before. */
   int32_t (*exchange_grad_enabled)(int32_t on);
-  /* 1 in inference mode, in which results have no history and no version */
-  int32_t (*inference_mode)(void);
   /* Opens the plugin that brings the layer ("Autograd"), where there is one that is not open yet. */
   MicaStatus (*open_layer)(const char* name);
   /* As op_find, but NULL where there is none. */
@@ -356,6 +386,8 @@ typedef struct MicaLayers {
    * changes, the rule is asked again. */
   int32_t (*operator_at)(void* op, const char* key);
   void (*tensor_details)(MicaTensor*, MicaTensorDetails* out);
+  /* Tells its memory from that of other tensors, nothing else: equal for all views. */
+  const void* (*tensor_storage)(MicaTensor*);
   /* A view of a tensor's memory, from element `offset` of the storage on and of any dtype, seen by no layer
    * and no frame. `detached`: no gradient flows through it, and it is no view to Autograd. Raises where it
    * leaves the storage. */
@@ -419,16 +451,22 @@ typedef struct MicaLayers {
   void (*take_list)(MicaValue* result, MicaTensor** out);
 } MicaLayers;
 
-MICA_LAYOUT_ASSERT(sizeof(MicaLayerCall) == 40);
+MICA_LAYOUT_ASSERT(sizeof(MicaThread) == 32);
+MICA_LAYOUT_ASSERT(offsetof(MicaThread, frame) == 16);
+MICA_LAYOUT_ASSERT(offsetof(MicaThread, inference_mode) == 25);
+MICA_LAYOUT_ASSERT(sizeof(MicaShared) == 16);
+MICA_LAYOUT_ASSERT(sizeof(MicaWrapper) == 48);
+MICA_LAYOUT_ASSERT(offsetof(MicaWrapper, number) == 24);
+MICA_LAYOUT_ASSERT(sizeof(MicaLayerCall) == 48);
 MICA_LAYOUT_ASSERT(sizeof(MicaLayerKernelRecord) == 72);
 MICA_LAYOUT_ASSERT(sizeof(MicaLayerChoice) == 32);
 MICA_LAYOUT_ASSERT(sizeof(MicaLayerRuleRecord) == 32);
 MICA_LAYOUT_ASSERT(sizeof(MicaFrameKindRecord) == 88);
 MICA_LAYOUT_ASSERT(sizeof(MicaFrame) == 24);
 MICA_LAYOUT_ASSERT(sizeof(MicaFrameScope) == 96);
-MICA_LAYOUT_ASSERT(sizeof(MicaPayload) == 40);
+MICA_LAYOUT_ASSERT(sizeof(MicaPayload) == 32);
 MICA_LAYOUT_ASSERT(sizeof(MicaArgumentInfo) == 32);
-MICA_LAYOUT_ASSERT(sizeof(MicaTensorDetails) == 56);
+MICA_LAYOUT_ASSERT(sizeof(MicaTensorDetails) == 48);
 MICA_LAYOUT_ASSERT(offsetof(MicaLayers, register_layer) == 16);
 
 #ifdef __cplusplus

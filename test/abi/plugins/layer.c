@@ -44,7 +44,7 @@ static MicaStatus count(uint64_t keys, const MicaLayerCall* call, const MicaValu
                         MicaValue* results, int64_t num_results) {
   ++calls;
   const uint64_t own = UINT64_C(1) << bit;
-  const uint64_t before = call->layers->exchange_exclude(call->layers->excluded() | own);
+  const uint64_t before = call->layers->exchange_exclude(call->thread->exclude | own);
   const MicaStatus status =
       call->layers->redispatch(call->op, keys & (own - 1), args, n, results, num_results);
   call->layers->exchange_exclude(before);
