@@ -55,9 +55,12 @@ bool GivesTensor(const Operator& op) {
 
 void CallLayerFunction(const LayerFunction& f, const Operator& op, uint64_t keys, const MicaValue* args,
                        int64_t n, MicaValue* results) {
-  const MicaLayerCall call = {
-      sizeof(call),        HostTable(), LayersExtension(), f.context, const_cast<Operator*>(&op),
-      layers::ThreadFace()};
+  const MicaLayerCall call = {sizeof(call),
+                              HostTable(),
+                              LayersExtension(),
+                              f.context,
+                              const_cast<Operator*>(&op),
+                              layers::FaceOf(CurrentThread())};
   if (GivesTensor(op)) {
     results[0] = {kNoResult, 0, {}};
     ThrowIfError(f.function(keys, &call, args, n, results, 1));

@@ -189,18 +189,21 @@ MicaStatus RandomWords(MicaGenerator* g, MicaDevice device, int64_t count, MicaR
 MicaStatus OpFind(MicaStr name, void** handle) {
   return CatchAll([&] { *handle = &GetOperator(View(name)); });
 }
+// By an earlier schema of the operator, which had fewer arguments; or by no schema that it had.
+__attribute__((noinline)) void CallByEarlier(const Operator& op, const MicaValue* args, int64_t n,
+                                             MicaValue* results, int64_t num_results) {
+  const EarlierSchema* const earlier = EarlierCall(op, n);
+  if (!earlier) RefuseBoxedCall(op, n, num_results);
+  const absl::InlinedVector<MicaValue, 8> filled = Filled(*earlier, args);
+  const auto all = static_cast<int64_t>(filled.size());
+  CheckBoxedCall(op, all, num_results);
+  op.CallBoxed(filled.data(), all, results);
+}
 MicaStatus OpCallBoxed(void* handle, const MicaValue* args, int64_t n, MicaValue* results,
                        int64_t num_results) {
   return CatchAll([&] {
     const auto& op = *static_cast<const Operator*>(handle);
-    absl::InlinedVector<MicaValue, 8> filled;
-    if (__builtin_expect(n != op.spec().num_args, 0)) {
-      if (const EarlierSchema* earlier = EarlierCall(op, n)) {
-        filled = Filled(*earlier, args);
-        args = filled.data();
-        n = op.spec().num_args;
-      }
-    }
+    if (__builtin_expect(n != op.spec().num_args, 0)) return CallByEarlier(op, args, n, results, num_results);
     CheckBoxedCall(op, n, num_results);
     op.CallBoxed(args, n, results);
   });

@@ -2,7 +2,8 @@
 // a call.
 //
 // The members that it has mean what they mean of std::vector. Elements that it does not have are not made.
-// Use std::vector for what mostly is longer. Pointers into it hold until it grows or moves.
+// Use std::vector for what mostly is longer. Pointers into it hold until it grows or moves; what was moved
+// from is empty.
 #pragma once
 
 #include <algorithm>
