@@ -3,6 +3,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "schema/lexer.h"
+#include "schema/object.h"
 #include "schema/value.h"
 #include "schema/value_internal.h"
 #include "tensor/error.h"
@@ -13,6 +14,7 @@ using Tag = Value::Tag;
 static_assert(static_cast<int>(Tag::kDType) == MICA_VALUE_DTYPE);
 static_assert(static_cast<int>(Tag::kTensorList) == MICA_VALUE_TENSORS);
 static_assert(static_cast<int>(Tag::kGenerator) == MICA_VALUE_GENERATOR);
+static_assert(static_cast<int>(Tag::kObject) == MICA_VALUE_OBJECT);
 
 std::string_view TagName(Tag tag) {
   switch (tag) {
@@ -50,6 +52,8 @@ std::string_view TagName(Tag tag) {
       return "MemoryFormat";
     case Tag::kGenerator:
       return "Generator";
+    case Tag::kObject:
+      return "object";
   }
   return "unknown";
 }
@@ -91,6 +95,9 @@ MicaValue Value::Borrow() const {
       break;
     case Tag::kGenerator:
       value.u.generator = u_.generator;
+      break;
+    case Tag::kObject:
+      value.u.object = u_.object;
       break;
     default:
       value.u.i = u_.i;
@@ -175,6 +182,8 @@ Value Value::FromBorrowed(const MicaValue& value) {
       return FromNumber<MemoryFormat>(value.u.i, kMemoryFormatCount, "memory format");
     case MICA_VALUE_GENERATOR:
       return Value(value.u.generator);
+    case MICA_VALUE_OBJECT:
+      return Value(value.u.object);
   }
   MICA_THROW(kType, "The tag (", value.tag, ") of a borrowed value is unknown.");
 }
@@ -233,6 +242,8 @@ bool Value::operator==(const Value& other) const {
       return ToDevice() == other.ToDevice();
     case Tag::kGenerator:
       return a.u.generator == b.u.generator;
+    case Tag::kObject:
+      return a.u.object == b.u.object;
     default:
       return a.u.i == b.u.i;
   }
@@ -312,6 +323,8 @@ std::string ToString(const MicaValue& value) {
       return MemoryFormatText(value.u.i);
     case MICA_VALUE_GENERATOR:
       return value.u.generator ? "generator" : "None";
+    case MICA_VALUE_OBJECT:
+      return value.u.object ? absl::StrCat(std::string(TypeNameOf(value.u.object)), " object") : "None";
     default:
       return absl::StrCat("value of unknown tag ", value.tag);
   }

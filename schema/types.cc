@@ -66,6 +66,13 @@ bool Type::operator==(const Type& o) const {
 
 bool Type::is_list_of(TypeKind k) const { return is_list() && unwrapped().elements[0].unwrapped().kind == k; }
 
+std::string_view Type::object_name() const {
+  if (!unwrapped().is(TypeKind::kClass)) return {};
+  constexpr std::string_view kOfTorch = "__torch__.torch.classes.";
+  const std::string_view spelt = unwrapped().name;
+  return spelt.substr(spelt.starts_with(kOfTorch) ? kOfTorch.size() : 0);
+}
+
 bool Type::has_tensor() const {
   return kind == TypeKind::kTensor ||
          std::any_of(elements.begin(), elements.end(), [](const Type& t) { return t.has_tensor(); });

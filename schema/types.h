@@ -2,7 +2,7 @@
 //
 // The grammar is that of torch's function schemas:
 //   Tensor  Tensor(a!)?  Tensor?[]  SymInt[2]?  Dict(str, t)(a!)  (int, Tensor)[]
-//   Future(t)  __torch__.torch.classes.c10d.Work
+//   Future(t)  acme.Thing  __torch__.torch.classes.c10d.Work
 // An alias annotation stands on the node that it follows in the text, so
 // `Tensor(a!)[]` has it on the element and `int[](a!)` on the list. A lower-case
 // name that is no built-in type is a type variable, as in torch; users that know
@@ -106,6 +106,9 @@ struct Type {
   bool is_list_of(TypeKind k) const;
   bool is_tensor() const { return unwrapped().kind == TypeKind::kTensor; }  // Tensor, Tensor?
   bool is_tensor_list() const { return is_list_of(TypeKind::kTensor); }     // also Tensor?[]
+  // Of an object (kClass, or under a `?`): what its objects say that they are, "acme.Thing". Torch's spelling
+  // __torch__.torch.classes.acme.Thing means the same. Empty for all other types.
+  std::string_view object_name() const;
   // Contains Tensor at any depth.
   bool has_tensor() const;
   // The outermost alias annotation, looked for through `?` and lists; NULL if none.

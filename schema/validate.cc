@@ -28,6 +28,11 @@ class Validator {
     for (const Argument& argument : schema_.arguments) {
       if (!names.insert(argument.name).second)
         Fail(argument.position, absl::StrCat("Argument name (", argument.name, ") stands twice."));
+      if (argument.alias() && !argument.type.object_name().empty())
+        Fail(argument.position,
+             absl::StrCat("Argument (", argument.name,
+                          ") is an object and has an alias annotation; an object is shared by all who hold "
+                          "it, and annotations are for Tensors."));
       if (argument.kwarg_only) continue;
       if (argument.default_value)
         defaulted = &argument;
@@ -48,6 +53,8 @@ class Validator {
     }
     absl::flat_hash_set<std::string> names;
     for (const Return& result : schema_.returns) {
+      if (result.alias() && !result.type.object_name().empty())
+        Fail(result.position, "The result is an object and has an alias annotation, which is for Tensors.");
       if (!result.name.empty() && !names.insert(result.name).second)
         Fail(result.position, absl::StrCat("Result name (", result.name, ") stands twice."));
       if (!result.alias()) continue;

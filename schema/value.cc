@@ -3,6 +3,7 @@
 
 #include <utility>
 
+#include "schema/object.h"
 #include "schema/value_internal.h"
 #include "tensor/error.h"
 
@@ -53,6 +54,10 @@ Value::Value(std::vector<Tensor> tensors) : tag_(Tag::kTensorList) {
 Value::Value(MicaGenerator* generator) : tag_(generator ? Tag::kGenerator : Tag::kNone) {
   u_.generator = generator;
 }
+Value::Value(MicaObject* object) : tag_(object ? Tag::kObject : Tag::kNone) {
+  RetainObject(object);
+  u_.object = object;
+}
 
 Value Value::Bools(std::vector<uint8_t> bools) {
   for (uint8_t& b : bools) b = b != 0;
@@ -86,6 +91,9 @@ Value::Value(const Value& other) : scalar_tag_(other.scalar_tag_), u_(other.u_) 
       break;
     case Tag::kTensorList:
       u_.tensors = new auto(*other.u_.tensors);
+      break;
+    case Tag::kObject:
+      RetainObject(u_.object);
       break;
     default:
       break;
@@ -122,6 +130,9 @@ void Value::Destroy() {
       break;
     case Tag::kTensorList:
       delete u_.tensors;
+      break;
+    case Tag::kObject:
+      ReleaseObject(u_.object);
       break;
     default:
       break;
@@ -230,6 +241,12 @@ MicaGenerator* Value::ToGenerator() const {
   if (is_none()) return nullptr;
   Expect(Tag::kGenerator);
   return u_.generator;
+}
+
+MicaObject* Value::ToObject() const {
+  if (is_none()) return nullptr;
+  Expect(Tag::kObject);
+  return u_.object;
 }
 
 Tensor Value::MoveTensor() {

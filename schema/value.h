@@ -7,7 +7,7 @@
 //
 // Always holds: 24 bytes; an undefined Tensor alone becomes None, inside a list it
 // stays (the element None of `Tensor?[]`). A Generator is an opaque pointer that
-// is not owned: its device keeps it.
+// is not owned: its device keeps it. An object is owned: a Value has a reference.
 #pragma once
 
 #include <complex>
@@ -47,6 +47,7 @@ class Value {
     kLayout,
     kMemoryFormat,
     kGenerator,
+    kObject = 18,
   };
 
   Value() = default;
@@ -79,6 +80,7 @@ class Value {
   Value(Layout layout) : tag_(Tag::kLayout) { u_.i = static_cast<int64_t>(layout); }
   Value(MemoryFormat format) : tag_(Tag::kMemoryFormat) { u_.i = static_cast<int64_t>(format); }
   Value(MicaGenerator* generator);  // NULL gives None
+  Value(MicaObject* object);        // the same; takes a reference of its own
   // A bool list: one byte an element, 0 or 1 (other bytes become 1).
   static Value Bools(std::vector<uint8_t> bools);
   static Value Bools(BoolSpan bools);
@@ -121,6 +123,7 @@ class Value {
   Layout ToLayout() const;
   MemoryFormat ToMemoryFormat() const;
   MicaGenerator* ToGenerator() const;  // None gives NULL
+  MicaObject* ToObject() const;        // the same; borrowed
   // The tensors out of it, and this becomes None.
   Tensor MoveTensor();
   std::vector<Tensor> MoveTensors();
@@ -140,7 +143,9 @@ class Value {
  private:
   struct ScalarList;
 
-  bool OwnsMemory() const { return tag_ == Tag::kTensor || (tag_ >= Tag::kStr && tag_ <= Tag::kTensorList); }
+  bool OwnsMemory() const {
+    return tag_ == Tag::kTensor || (tag_ >= Tag::kStr && tag_ <= Tag::kTensorList) || tag_ == Tag::kObject;
+  }
   void Destroy();
   void Expect(Tag tag) const;
   MicaScalar BorrowScalar() const;
@@ -154,6 +159,7 @@ class Value {
     TensorImpl* tensor;
     MicaDevice device;
     MicaGenerator* generator;
+    MicaObject* object;
     std::string* str;
     std::vector<int64_t>* ints;
     std::vector<double>* doubles;

@@ -223,6 +223,15 @@ struct AbiType<Generator*> {
   static Abi Unbox(const MicaValue& v) { return v.tag == MICA_VALUE_NONE ? nullptr : v.u.generator; }
 };
 
+template <>
+struct AbiType<MicaObject*> {
+  using Abi = MicaObject*;
+  static Abi To(MicaObject* o) { return o; }
+  static MicaObject* From(Abi a) { return a; }
+  static MicaValue Box(Abi a) { return {a ? MICA_VALUE_OBJECT : MICA_VALUE_NONE, 0, {.object = a}}; }
+  static Abi Unbox(const MicaValue& v) { return v.tag == MICA_VALUE_NONE ? nullptr : v.u.object; }
+};
+
 template <typename T>
 using AbiOf = typename AbiType<T>::Abi;
 

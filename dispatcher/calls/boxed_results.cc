@@ -2,6 +2,7 @@
 #include "dispatcher/calls/boxed_results.h"
 
 #include "absl/strings/str_cat.h"
+#include "schema/object.h"
 #include "schema/schema.h"
 #include "schema/value.h"
 #include "tensor/error.h"
@@ -19,12 +20,14 @@ bool Fits(const MicaValue& v, const schema::Type& type) {
   const int32_t tag = TagOfType(type);
   if (tag == MICA_VALUE_TENSORS) return v.tag == tag && IsFilledList(v.u.tensors);
   if (tag == MICA_VALUE_SCALAR) return v.tag == tag || v.tag == MICA_VALUE_COMPLEX;
+  if (tag == MICA_VALUE_OBJECT) return v.tag == tag && ObjectMismatch(v.u.object, type.object_name()).empty();
   return tag == MICA_VALUE_NONE || v.tag == tag;
 }
 
 void Release(MicaValue& v) {
   if (v.tag == MICA_VALUE_TENSOR) TakeTensor(v);
   if (v.tag == MICA_VALUE_TENSORS && IsFilledList(v.u.tensors)) TakeTensorList(v.u.tensors);
+  if (v.tag == MICA_VALUE_OBJECT) ReleaseObject(v.u.object);
   v = MicaValue{};
 }
 
@@ -74,6 +77,8 @@ int32_t TagOfType(const schema::Type& type) {
       return MICA_VALUE_MEMORY_FORMAT;
     case TypeKind::kGenerator:
       return MICA_VALUE_GENERATOR;
+    case TypeKind::kClass:
+      return list ? MICA_VALUE_NONE : MICA_VALUE_OBJECT;
     default:
       return MICA_VALUE_NONE;
   }
@@ -93,13 +98,20 @@ bool ExpectResults(const Operator& op, MicaValue* results) {
   return true;
 }
 
+namespace {
+std::string Given(const MicaValue& v, const schema::Type& type) {
+  if (v.tag == kNoResult) return "nothing";
+  if (v.tag == MICA_VALUE_OBJECT && TagOfType(type) == MICA_VALUE_OBJECT)
+    return ObjectMismatch(v.u.object, type.object_name());
+  return absl::StrCat("a value of the tag (", v.tag, ")");
+}
+}  // namespace
+
 void CheckResults(const Operator& op, std::string_view whose, MicaValue* results) {
   const std::vector<schema::Return>& returns = op.schema().returns;
   for (size_t i = 0; i < returns.size(); ++i) {
     if (Fits(results[i], returns[i].type)) continue;
-    const std::string given = results[i].tag == kNoResult
-                                  ? std::string("nothing")
-                                  : absl::StrCat("a value of the tag (", results[i].tag, ")");
+    const std::string given = Given(results[i], returns[i].type);
     ReleaseResults(op, results);
     MICA_THROW(kRuntime, "The kernel of ", op.spec().name, " at (", std::string(whose), ") returned ", given,
                " as result (", i, "), which its schema says is a value of the type ",

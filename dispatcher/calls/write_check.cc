@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "dispatcher/calls/boxed_results.h"
+#include "schema/object.h"
 #include "schema/schema.h"
 #include "tensor/error.h"
 #include "tensor/shape.h"
@@ -72,17 +73,43 @@ void WriteCheck::Remember(const MicaValue* args, int64_t n, uint64_t written) {
     kept_.push_back({i, t, is_written, may_change, may_change ? "" : BytesOf(t), ToDims(t.sizes()),
                      ToDims(t.strides()), t.data()});
   });
+  for (int64_t i = 0; i < n; ++i)
+    if (args[i].tag == MICA_VALUE_OBJECT) objects_.push_back({i, Value(args[i].u.object)});
 }
 
 void WriteCheck::Compare(const Operator& op, MicaValue* results, int64_t num_results) const {
   if (!GivesResults(op)) num_results = 0;
   try {
     CompareArguments(op, results, num_results);
+    CompareObjects(op, results, num_results);
     if (op.name() != kUndeclaredByTradition) CompareMemory(op, results, num_results);
     CompareWithMeta(op, results, num_results);
   } catch (...) {
     if (num_results > 0) ReleaseResults(op, results);
     throw;
+  }
+}
+
+namespace {
+// A kernel left `left` references to an argument that has `least` holders.
+void CheckOwned(const Operator& op, int64_t argument, uint64_t left, uint64_t least) {
+  MICA_CHECK(left >= least, "A kernel of ", std::string(op.name()), " released its argument `",
+             ArgumentName(op, argument), "` (", least - left,
+             " times), which the caller owns. Release what was retained or made, and retain an argument "
+             "before it is returned.");
+}
+}  // namespace
+
+void WriteCheck::CompareObjects(const Operator& op, const MicaValue* results, int64_t num_results) const {
+  for (const KeptObject& k : objects_) {
+    MicaObject* const object = k.object.ToObject();
+    uint64_t least = 1;  // as of tensors
+    for (const KeptObject& other : objects_) least += other.object == k.object;
+    for (int64_t i = 0; i < num_results; ++i)
+      least += results[i].tag == MICA_VALUE_OBJECT && results[i].u.object == object;
+    const uint64_t left = ReferencesOf(object);
+    for (uint64_t lost = left; lost < least; ++lost) RetainObject(object);
+    CheckOwned(op, k.argument, left, least);
   }
 }
 
@@ -96,10 +123,7 @@ void WriteCheck::CompareArguments(const Operator& op, const MicaValue* results, 
     ForEachTensor(results, num_results, [&](const Tensor& r, int64_t) { least += r.is_same(t); });
     const uint64_t left = t.impl()->refs();
     for (uint64_t lost = left; lost < least; ++lost) t.impl()->Retain();
-    MICA_CHECK(left >= least, "A kernel of ", std::string(op.name()), " released its argument `",
-               ArgumentName(op, k.argument), "` (", least - left,
-               " times), which the caller owns. Release what was retained or made, and retain an argument "
-               "before it is returned.");
+    CheckOwned(op, k.argument, left, least);
     if (k.written) continue;
     MICA_CHECK(t.sizes() == IntSpan(k.sizes) && t.strides() == IntSpan(k.strides) && t.data() == k.data,
                "A kernel of ", std::string(op.name()),

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "dispatcher/tables/operator.h"
+#include "schema/value.h"
 #include "tensor/tensor.h"
 
 namespace mica {
@@ -46,14 +47,20 @@ class WriteCheck {
     Dims sizes, strides;
     const void* data;
   };
+  struct KeptObject {
+    int64_t argument;
+    Value object;
+  };
   void Remember(const MicaValue* args, int64_t n, uint64_t written);
   void Compare(const Operator& op, MicaValue* results, int64_t num_results) const;
   void CompareArguments(const Operator& op, const MicaValue* results, int64_t num_results) const;
+  void CompareObjects(const Operator& op, const MicaValue* results, int64_t num_results) const;
   void CompareMemory(const Operator& op, const MicaValue* results, int64_t num_results) const;
   void CompareWithMeta(const Operator& op, const MicaValue* results, int64_t num_results) const;
   const MicaValue* args_;
   bool on_ = false;
   std::vector<Kept> kept_;
+  std::vector<KeptObject> objects_;
 };
 
 }  // namespace mica

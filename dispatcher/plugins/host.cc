@@ -15,6 +15,7 @@
 #include <mica/memory.h>
 
 #include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
 #include "dispatcher/calls/adapters_return.h"
 #include "dispatcher/calls/boxed_results.h"
 #include "dispatcher/calls/kernel_call.h"
@@ -27,6 +28,7 @@
 #include "dispatcher/registration/earlier_schema.h"
 #include "dispatcher/registration/extensions.h"
 #include "dispatcher/registration/vendor_operators.h"
+#include "schema/object.h"
 #include "tensor/allocator.h"
 #include "tensor/generator.h"
 #include "tensor/shape.h"
@@ -186,6 +188,12 @@ MicaStatus RandomWords(MicaGenerator* g, MicaDevice device, int64_t count, MicaR
     std::tie(out->seed, out->offset) = philox.SetAside(count);
   });
 }
+void ObjectRelease(MicaObject* object) {
+  if (!ReleaseObject(object))
+    HostWarn(absl::StrCat("An object of the type (", std::string(TypeNameOf(object)),
+                          ") is released that has no reference left: somebody released one that was not "
+                          "theirs. Nothing is done."));
+}
 MicaStatus OpFind(MicaStr name, void** handle) {
   return CatchAll([&] { *handle = &GetOperator(View(name)); });
 }
@@ -316,7 +324,9 @@ const MicaHost* HostTable() {
                                  &HostBackendIndex,
                                  &HostBackendName,
                                  &FindExtension,
-                                 &RandomWords};
+                                 &RandomWords,
+                                 &RetainObject,
+                                 &ObjectRelease};
   return &table;
 }
 

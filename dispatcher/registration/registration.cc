@@ -239,6 +239,9 @@ absl::Status Scope::Define(std::string_view text, SourceLocation where) {
   d->spec.num_outputs = static_cast<int16_t>(parsed->returns.size());
   for (size_t i = 0; i < parsed->arguments.size() && i < 64; ++i)
     if (parsed->arguments[i].is_mutable()) d->spec.written_args |= uint64_t{1} << i;
+  if (std::any_of(parsed->arguments.begin(), parsed->arguments.end(),
+                  [](const schema::Argument& a) { return !a.type.object_name().empty(); }))
+    d->spec.flags |= kTakesObjects;
   d->op = std::make_unique<Operator>(&d->spec);
   impl_->definitions.push_back(std::move(d));
   return absl::OkStatus();

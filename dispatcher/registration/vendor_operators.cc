@@ -165,7 +165,7 @@ void RunRecord(const BoxedKernel& k, const Operator& op, KeySet, const MicaValue
 void Complete(const MicaOperatorRecord& r, const VendorOperator& op, OpForm form, OperatorSpec& spec) {
   spec.op_class = OpClassNamed(r.class_name).value_or(OpClass::kCustom);
   spec.form = form;
-  spec.flags = kStructured;
+  spec.flags |= kStructured;
   spec.meta = ClassMeta(spec.op_class);
   MICA_CHECK(spec.meta && r.programs, "The class (", r.class_name, ") of the operator (", op.name,
              ") does not run from data; expected pointwise, reduction, scan or row, and programs.");
@@ -244,6 +244,15 @@ void DefineFromData(Scope& scope, VendorOperator& op, SourceLocation where) {
   }
 }
 
+// The gradient's kernel takes the results for tensors.
+void CheckGivesTensors(const schema::FunctionSchema& schema) {
+  for (const schema::Return& r : schema.returns)
+    MICA_CHECK_IMPLEMENTED(r.type.is(schema::TypeKind::kTensor), "The operator (", schema.FullName(),
+                           ") of a plugin has a gradient and gives a value of the type (", r.type.ToString(),
+                           "); its results have to be Tensors alone. Give the other value by an operator of "
+                           "its own.");
+}
+
 VendorOperator* Remember(const MicaOperatorRecord& record, std::string name) {
   static std::mutex mutex;
   static auto& operators = *new std::deque<VendorOperator>();
@@ -260,7 +269,8 @@ MicaStatus Define(void* registrar_context, const MicaOperatorRecord* record) {
         record && record->struct_size >= sizeof(uint64_t) + sizeof(char*) && record->schema,
         "An operator's record has no schema; expected text such as acme::spin(Tensor self) -> Tensor.");
     Scope& scope = *static_cast<Scope*>(registrar_context);
-    VendorOperator* const op = Remember(*record, Parsed(record->schema, "schema").FullName());
+    const schema::FunctionSchema schema = Parsed(record->schema, "schema");
+    VendorOperator* const op = Remember(*record, schema.FullName());
     const MicaOperatorRecord& r = op->record;
     const SourceLocation where{r.file ? r.file : "", static_cast<int>(r.line)};
     if (r.class_name)
@@ -274,8 +284,10 @@ MicaStatus Define(void* registrar_context, const MicaOperatorRecord* record) {
     if (r.composite)
       scope.AddBoxedKernel(op->name, "Composite",
                            {&RunRecord<&MicaOperatorRecord::composite>, context, nullptr}, where);
-    if (r.backward && r.differentiable)
+    if (r.backward && r.differentiable) {
+      CheckGivesTensors(schema);
       scope.AddBoxedKernel(op->name, "Autograd", {&RunAutograd, context, nullptr}, where);
+    }
   });
 }
 

@@ -5,6 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "dispatcher/calls/adapters.h"
+#include "dispatcher/calls/object_check.h"
 #include "dispatcher/calls/thread_state.h"
 #include "dispatcher/calls/typed_operator.h"
 #include "dispatcher/explain/explain.h"
@@ -51,6 +52,8 @@ KeySet Operator::KeysOf(const MicaValue* args, int64_t num_args) const {
 
 void Operator::RedispatchBoxed(KeySet keys, const MicaValue* args, int64_t num_args,
                                MicaValue* results) const {
+  if (spec_->flags & kTakesObjects) [[unlikely]]
+    CheckObjects(*this, args, num_args);
   const OpTable& t = table();
   const Slot& slot = t.slots[(keys & KeySet(t.mask)).highest()];
   const SignatureAdapters* adapters = spec_->adapters;

@@ -62,6 +62,7 @@ struct SchemaGeneration {
 inline constexpr uint32_t kStructured = 1;  // out form is the kernel; the host sizes outputs
 inline constexpr uint32_t kNotDifferentiable = 2;
 inline constexpr uint32_t kReturnsTensorList = 4;
+inline constexpr uint32_t kTakesObjects = 8;  // an argument is an object, whose type each call is held to
 
 // What the entry says to one layer: {"autocast", "lower"}. The layer knows what the words mean.
 struct OperatorPolicy {

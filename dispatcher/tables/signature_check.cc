@@ -24,11 +24,12 @@ std::string Expected(std::string_view schema) {
 
 const char* TypeOf(char letter) {
   static constexpr std::pair<char, const char*> kTypes[] = {
-      {'t', "MicaTensor*"}, {'T', "MicaTensorSpan"}, {'i', "int64_t"},        {'j', "MicaOptInt"},
-      {'f', "double"},      {'g', "MicaOptFloat"},   {'b', "int32_t"},        {'s', "MicaScalar"},
-      {'I', "MicaIntSpan"}, {'F', "MicaFloatSpan"},  {'B', "MicaBoolSpan"},   {'S', "MicaScalarSpan"},
-      {'d', "MicaDevice"},  {'z', "MicaStr"},        {'G', "MicaGenerator*"}, {'r', "MicaValue*"},
-      {'v', "void"}};
+      {'t', "MicaTensor*"},   {'T', "MicaTensorSpan"}, {'i', "int64_t"},
+      {'j', "MicaOptInt"},    {'f', "double"},         {'g', "MicaOptFloat"},
+      {'b', "int32_t"},       {'s', "MicaScalar"},     {'I', "MicaIntSpan"},
+      {'F', "MicaFloatSpan"}, {'B', "MicaBoolSpan"},   {'S', "MicaScalarSpan"},
+      {'d', "MicaDevice"},    {'z', "MicaStr"},        {'G', "MicaGenerator*"},
+      {'O', "MicaObject*"},   {'r', "MicaValue*"},     {'v', "void"}};
   for (const auto& [of, type] : kTypes)
     if (of == letter) return type;
   return "another type";

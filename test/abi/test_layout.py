@@ -54,6 +54,10 @@ CHANGES = {
     "a function of one argument is inserted": ("ROW2(X, ZETA", "ROW1(X, LATER, later) ROW2(X, ZETA", False),
     "the tensor's face grows": ("  MicaDLTensor dl;\n", "  MicaDLTensor dl;\n  uint64_t later;\n", False),
     "a scalar's tag widens": ("  int32_t tag;\n  int32_t reserved; /* INT", "  int64_t tag; /* INT", False),
+    "a kind of value is added": ("    MicaObject* object;\n", "    MicaObject* object;\n    void* later;\n", True),
+    "a kind of value is taken away": ("    MicaGenerator* generator;\n", "", False),
+    "a kind of value changes": ("    MicaGenerator* generator;\n", "    MicaTensor* generator;\n", False),
+    "a kind of value is too large": ("    MicaObject* object;\n", "    void* object[3];\n", False),
     "a constant changes": ("#define MICA_F32 11", "#define MICA_F32 12", False),
     "a constant is taken away": ("#define MICA_F8E5M2 16\n", "", False),
     "an opcode is inserted": ("X(STORE, 1, N) ", "X(LATER, 1, N) X(STORE, 1, N) ", False),
@@ -62,9 +66,26 @@ CHANGES = {
 
 
 def recorded_constants() -> dict[str, str]:
-    """Those of the recording, and the functions that became opcodes before 1.0 was published."""
-    lines = [(BASELINE / name).read_text().splitlines() for name in ("constants.txt", "functions.txt")]
-    return dict(line.split(" ", 1) for line in lines[0] + lines[1])
+    """Those of the recording, and the functions that became opcodes and the kinds of values that were added
+    before 1.0 was published."""
+    names = ("constants.txt", "functions.txt", "values.txt")
+    lines = [line for name in names for line in (BASELINE / name).read_text().splitlines()]
+    return dict(line.split(" ", 1) for line in lines)
+
+
+def kinds_of_values(described: str) -> set[str]:
+    """The members of the union in MicaValue, with their types. It takes further ones as long as it keeps its
+    size; abidiff calls another type of the same size harmless, and even the loss of one."""
+    root = ElementTree.fromstring(described)
+    types = {e.get("id"): e for e in root.iter() if e.get("id")}
+
+    def name(type_id: str | None) -> str:
+        found = types[type_id]
+        return found.get("name") or f"{name(found.get('type-id'))}*"
+
+    [value] = [e for e in root.iter("class-decl") if e.get("name") == "MicaValue"]
+    [union] = [e.get("type-id") for e in value.iter("var-decl") if e.get("name") == "u"]
+    return {f"{name(e.get('type-id'))} {e.get('name')}" for e in types[union].iter("var-decl")}
 
 
 def as_recorded(now: str) -> str:
@@ -98,6 +119,7 @@ def is_kept(include: Path, folder: Path) -> tuple[bool, str]:
     lost = [name for name in lost if name not in ("MICA_ABI_MINOR", "MICA_DTYPE_COUNT")]
     described = folder / "layout.abi"
     described.write_text(as_recorded(layout(probes(include, folder / "probes.so"))))
+    lost += kinds_of_values((BASELINE / "layout.abi").read_text()) - kinds_of_values(described.read_text())
     result = subprocess.run(
         ["abidiff", str(BASELINE / "layout.abi"), str(described)],
         capture_output=True, text=True, check=False,

@@ -62,13 +62,15 @@ typedef struct MicaCall {
  *     ScalarType, Layout, MemoryFormat (and ?)  int32_t (-1 is None)
  *     Device, Device?          MicaDevice       str, str?    MicaStr
  *     Generator?               MicaGenerator*   (NULL is the device's default)
+ *     acme.Thing, acme.Thing?  MicaObject*      (NULL is None), borrowed; any name with a dot in it
  *   and the result:
  *     nothing, or only aliases `(a!)` of arguments   MicaStatus
  *     one Tensor               MicaTensorResult
  *     one int or bool          MicaIntResult    one float    MicaFloatResult
  *     anything else            MicaStatus, and one `MicaValue* results` at the end with
  *                              room for each result; tensors in it are owned by the
- *                              receiver, lists of tensors come from tensor_list_create
+ *                              receiver, and so are objects; lists of tensors come from
+ *                              tensor_list_create
  * A backend registers the out form (`add.out`): outputs come with shape, dtype
  * and memory ready, and the other two forms follow. Only an operator whose
  * output size depends on data is registered in its functional form. */
@@ -280,6 +282,9 @@ typedef struct MicaHost {
   const void* (*extension)(MicaStr name, uint32_t minimum_minor);
   /* Younger than 1.0: ask with MICA_HAS. As random_philox, for kernels that can be recorded, too. */
   MicaStatus (*random_words)(MicaGenerator*, MicaDevice device, int64_t count, MicaRandomWords* out);
+  /* Younger than 1.0, too. One more reference to an object, and one less, the last of which destroys it. */
+  void (*object_retain)(MicaObject*);
+  void (*object_release)(MicaObject*);
 } MicaHost;
 
 /* What every table begins with, an extension's too. */
@@ -367,6 +372,7 @@ MICA_LAYOUT_ASSERT(sizeof(MicaDeviceProperties) >= MICA_DEVICE_PROPERTIES_SIZE_1
 MICA_LAYOUT_ASSERT(offsetof(MicaHost, status_create) == 24);
 MICA_LAYOUT_ASSERT(offsetof(MicaHost, extension) == 24 + 24 * 8);
 MICA_LAYOUT_ASSERT(offsetof(MicaHost, random_words) == 24 + 25 * 8);
+MICA_LAYOUT_ASSERT(offsetof(MicaHost, object_retain) == 24 + 26 * 8);
 MICA_LAYOUT_ASSERT(sizeof(MicaRandomWords) == 24);
 MICA_LAYOUT_ASSERT(offsetof(MicaRegistrar, context) == 16);
 MICA_LAYOUT_ASSERT(offsetof(MicaRegistrar, define_operator) == 24 + 3 * 8);

@@ -1,5 +1,5 @@
 /* The types of Mica's plugin ABI that are frozen for good (tier T0): tensors,
- * scalars, spans, boxed values and statuses. Included by <mica/abi.h>, which holds
+ * scalars, spans, boxed values, objects and statuses. Included by <mica/abi.h>, which holds
  * what grows (T1); plugins include that one.
  *
  * Always holds: the same as there. Fields are fixed-width and 8-aligned, and the
@@ -136,6 +136,22 @@ typedef struct {
 } MicaOptFloat;
 typedef struct MicaGenerator MicaGenerator; /* opaque */
 
+/* A value of a type that Mica does not know: a process group, a quantizer. Who makes it lays out what
+ * stands behind this head, and sets refcount to 1; from then on only MicaHost.object_retain and
+ * object_release change it. A schema takes objects by the name of their type. Only the maker knows the
+ * memory behind the head: a kernel that reads it compares `type` with a pointer of its own first. */
+struct MicaObject;
+/* Stays where it is for good, as its plugin's code does: objects outlive the plugin's being disabled. */
+typedef struct MicaObjectType {
+  uint64_t struct_size;
+  const char* name;                    /* as schemas write it: "acme.Thing" */
+  void (*destroy)(struct MicaObject*); /* once, when the last reference goes, on any thread */
+} MicaObjectType;
+typedef struct MicaObject {
+  uint64_t refcount; /* atomic */
+  const MicaObjectType* type;
+} MicaObject;
+
 /* A status: NULL is ok; a value below 4096 is a bare code; otherwise a pointer
  * to this struct, which its receiver destroys exactly once. */
 #define MICA_OK 0
@@ -181,6 +197,7 @@ typedef MicaStatusBody* MicaStatus;
 #define MICA_VALUE_MEMORY_FORMAT 15
 #define MICA_VALUE_GENERATOR 16
 #define MICA_VALUE_COMPLEX 17 /* a result only: two doubles inline */
+#define MICA_VALUE_OBJECT 18  /* borrowed as an argument; a result is owned by its receiver */
 typedef struct {
   int32_t tag;
   int32_t reserved;
@@ -197,6 +214,7 @@ typedef struct {
     MicaTensorSpan tensors;
     MicaDevice device;
     MicaGenerator* generator;
+    MicaObject* object;
     double complex_parts[2];
   } u;
 } MicaValue;
@@ -244,6 +262,10 @@ MICA_LAYOUT_ASSERT(sizeof(MicaDevice) == 8);
 MICA_LAYOUT_ASSERT(sizeof(MicaOptInt) == 16);
 MICA_LAYOUT_ASSERT(sizeof(MicaValue) == 24);
 MICA_LAYOUT_ASSERT(offsetof(MicaValue, u) == 8);
+MICA_LAYOUT_ASSERT(sizeof(MicaObject) == 16);
+MICA_LAYOUT_ASSERT(offsetof(MicaObject, type) == 8);
+MICA_LAYOUT_ASSERT(offsetof(MicaObjectType, name) == 8);
+MICA_LAYOUT_ASSERT(offsetof(MicaObjectType, destroy) == 16);
 MICA_LAYOUT_ASSERT(sizeof(MicaTensorResult) == 16);
 MICA_LAYOUT_ASSERT(sizeof(MicaStatusBody) == 64);
 MICA_LAYOUT_ASSERT(offsetof(MicaStatusBody, code) == 8);

@@ -239,6 +239,11 @@ inline MicaValue Tagged(int32_t tag) {
   v.tag = tag;
   return v;
 }
+inline MicaValue Box(MicaObject* o) {
+  MicaValue v = Tagged(o ? MICA_VALUE_OBJECT : MICA_VALUE_NONE);
+  v.u.object = o;
+  return v;
+}
 inline MicaValue Box(const Tensor& t) {
   MicaValue v = Tagged(t.defined() ? MICA_VALUE_TENSOR : MICA_VALUE_NONE);
   v.u.tensor = t.get();
@@ -318,6 +323,7 @@ MICA_UNBOXED_(DType, static_cast<DType>(v.u.i))
 MICA_UNBOXED_(MemoryFormat, static_cast<MemoryFormat>(v.u.i))
 MICA_UNBOXED_(Device, (Device{v.u.device}))
 MICA_UNBOXED_(Scalar, Scalar(v.u.scalar))
+MICA_UNBOXED_(MicaObject*, v.tag == MICA_VALUE_NONE ? nullptr : v.u.object)
 MICA_UNBOXED_(std::string, std::string(v.u.str.data, static_cast<size_t>(v.u.str.size)))
 MICA_UNBOXED_(Dims, Dims(v.u.ints.data, v.u.ints.data + v.u.ints.size))
 #undef MICA_UNBOXED_

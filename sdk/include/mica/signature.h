@@ -22,7 +22,7 @@ namespace plugin {
 
 // One letter for each C type that crosses: t tensor, T list of tensors, i int64, j
 // MicaOptInt, f double, g MicaOptFloat, b int32, s scalar, I F B S spans, d device,
-// z string, G generator, r results; 0 for any other type.
+// z string, G generator, O object, r results; 0 for any other type.
 template <typename T>
 inline constexpr char kLetter = 0;
 template <>
@@ -58,17 +58,22 @@ inline constexpr char kLetter<MicaStr> = 'z';
 template <>
 inline constexpr char kLetter<MicaGenerator*> = 'G';
 template <>
+inline constexpr char kLetter<MicaObject*> = 'O';
+template <>
 inline constexpr char kLetter<MicaValue*> = 'r';
 
-// The letter of one type of the schema language: "Tensor(a!)", "int[2]?", "Scalar".
+constexpr bool IsNameCharacter(char c) {
+  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_';
+}
+
+// The letter of one type of the schema language: "Tensor(a!)", "int[2]?", "Scalar", "acme.Thing".
 constexpr char LetterOf(std::string_view type) {
   size_t end = 0;
-  while (end < type.size() &&
-         ((type[end] >= 'a' && type[end] <= 'z') || (type[end] >= 'A' && type[end] <= 'Z')))
-    ++end;
+  while (end < type.size() && IsNameCharacter(type[end])) ++end;
   const std::string_view base = type.substr(0, end);
   const bool list = type.find('[') != std::string_view::npos;
   const bool optional = type.find('?') != std::string_view::npos;
+  if (end < type.size() && type[end] == '.') return list ? 0 : 'O';
   if (base == "Tensor") return list ? 'T' : 't';
   if (base == "int" || base == "SymInt") return list ? 'I' : optional ? 'j' : 'i';
   if (base == "float") return list ? 'F' : optional ? 'g' : 'f';

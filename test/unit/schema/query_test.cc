@@ -60,6 +60,20 @@ TEST_CASE("a result names the argument that it aliases", "[schema]") {
   CHECK(Must("f(Tensor(*) x) -> Tensor(*)").ReturnsAliasOfArgument(0) == -1);
 }
 
+TEST_CASE("an object's type has the name that its objects give, in Mica's spelling and in torch's",
+          "[schema]") {
+  const FunctionSchema s = Must(
+      "f(acme.Thing a, __torch__.torch.classes.acme.Thing b, acme.Thing? c=None, acme.Thing[] d, Tensor e) "
+      "-> ()");
+  CHECK(s.arguments[0].type.object_name() == "acme.Thing");
+  CHECK(s.arguments[1].type.object_name() == "acme.Thing");
+  CHECK(s.arguments[2].type.object_name() == "acme.Thing");
+  CHECK(s.arguments[3].type.object_name().empty());
+  CHECK(s.arguments[4].type.object_name().empty());
+  CHECK_FALSE(Parse("f(acme.Thing a=1) -> ()").ok());
+  CHECK_FALSE(Parse("f(acme.Thing a=None) -> ()").ok());
+}
+
 std::string ErrorOf(std::string_view text) {
   const absl::Status status = Validate(Must(text), Source{"o.yaml", 3, 5});
   return std::string(status.message());
@@ -72,6 +86,10 @@ TEST_CASE("Validate tells what an operator may not have", "[schema]") {
             .find("Positional argument (y) has no default but follows argument (x)") != std::string::npos);
   CHECK(ErrorOf("f(int x) -> (int a, int a)").find("Result name (a) stands twice.") != std::string::npos);
   CHECK(ErrorOf("f(Tensor(a) x) -> Tensor(b)").find("alias set (b), which no argument is in") !=
+        std::string::npos);
+  CHECK(ErrorOf("f(acme.Thing(a!) x) -> ()").find("Argument (x) is an object and has an alias annotation") !=
+        std::string::npos);
+  CHECK(ErrorOf("f(Tensor(a) x) -> acme.Thing(a)").find("The result is an object and has an alias") !=
         std::string::npos);
   CHECK(ErrorOf("f_(Tensor x) -> Tensor").find("o.yaml:3:5: Operator (f_) is in-place by its name") == 0);
   CHECK(ErrorOf("f.out(Tensor x, Tensor(a!) out) -> Tensor(a!)").find("out form by its name") !=

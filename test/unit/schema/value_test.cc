@@ -3,6 +3,7 @@
 #include <cmath>
 #include <complex>
 
+#include "schema/object.h"
 #include "schema/value.h"
 #include "tensor/error.h"
 #include "test/support/mica_test.h"
@@ -18,6 +19,8 @@ uint64_t RefCount(const Tensor& t) { return t.impl()->refs().load(); }
 // One value of every tag; the tensor is `t`.
 std::vector<Value> OneOfEach(const Tensor& t) {
   static char generator = 0;
+  static const MicaObjectType type = {sizeof(type), "test.Thing", [](MicaObject*) {}};
+  static MicaObject object = {1, &type};
   return {Value(),
           Value(t),
           Value(-7),
@@ -37,13 +40,14 @@ std::vector<Value> OneOfEach(const Tensor& t) {
           Value(Device{1, 2}),
           Value(Layout::kStrided),
           Value(MemoryFormat::kChannelsLast),
-          Value(reinterpret_cast<MicaGenerator*>(&generator))};
+          Value(reinterpret_cast<MicaGenerator*>(&generator)),
+          Value(&object)};
 }
 
 TEST_CASE("copies, moves and the borrowed form keep every value", "[value]") {
   const Tensor t = SmallTensor();
   const std::vector<Value> values = OneOfEach(t);
-  std::vector<bool> seen(17, false);
+  std::vector<bool> seen(19, false);
   for (const Value& value : values) {
     INFO(value.ToString());
     seen[static_cast<size_t>(value.tag())] = true;
@@ -61,7 +65,7 @@ TEST_CASE("copies, moves and the borrowed form keep every value", "[value]") {
     CHECK(Value::FromBorrowed(borrowed) == value);
     CHECK(ToString(borrowed) == value.ToString());
   }
-  CHECK(std::count(seen.begin(), seen.end(), true) == 17);
+  CHECK(std::count(seen.begin(), seen.end(), true) == 18);  // no value has the tag of a complex result
   for (size_t i = 0; i < values.size(); ++i)
     for (size_t j = 0; j < values.size(); ++j) CHECK((values[i] == values[j]) == (i == j));
 }
@@ -91,9 +95,38 @@ TEST_CASE("tensors are counted and not copied", "[value]") {
   CHECK(RefCount(t) == 2);
 }
 
+TEST_CASE("an object is counted, and destroyed once, by its own function", "[value]") {
+  static int destroyed = 0;
+  static const MicaObjectType type = {sizeof(type), "test.Thing", [](MicaObject*) { ++destroyed; }};
+  MicaObject object = {1, &type};
+  {
+    Value value(&object);
+    CHECK(object.refcount == 2);
+    const Value copy = value;
+    CHECK(object.refcount == 3);
+    CHECK(copy.ToObject() == &object);
+    CHECK(copy.ToString() == "test.Thing object");
+    const Value moved = std::move(value);
+    CHECK(object.refcount == 3);
+    MICA_REQUIRE_ERROR(copy.ToGenerator(), "is of type (object) where (Generator) is expected");
+  }
+  CHECK(object.refcount == 1);
+  CHECK(RetainLiveObject(&object));
+  CHECK(ReleaseObject(&object));
+  CHECK(destroyed == 0);
+  CHECK(ReleaseObject(&object));
+  CHECK(destroyed == 1);
+  CHECK_FALSE(ReleaseObject(&object));  // one too many
+  CHECK_FALSE(RetainLiveObject(&object));
+  CHECK(destroyed == 1);
+  CHECK(object.refcount == 0);
+}
+
 TEST_CASE("absent values are None", "[value]") {
   CHECK(Value(Tensor()).is_none());
   CHECK(Value(static_cast<MicaGenerator*>(nullptr)).is_none());
+  CHECK(Value(static_cast<MicaObject*>(nullptr)).is_none());
+  CHECK(Value().ToObject() == nullptr);
   CHECK_FALSE(Value().ToOptionalTensor().defined());
   CHECK(Value().ToGenerator() == nullptr);
   MicaValue absent{MICA_VALUE_INTS, 0, {}};

@@ -16,6 +16,7 @@ double Number(const MicaCall*, MicaTensor*) { return 0; }
 void Every(const MicaCall*, MicaTensorSpan, MicaFloatSpan, MicaBoolSpan, MicaDevice, MicaGenerator*,
            MicaOptFloat, double, MicaScalarSpan) {}
 void Foreign(const MicaCall*, float*) {}
+void Objects(const MicaCall*, MicaTensor*, MicaObject*, MicaObject*, MicaValue*) {}
 
 constexpr const char* kNeg = "mica::neg.out(Tensor self, *, Tensor(a!) out) -> Tensor(a!)";
 
@@ -55,6 +56,13 @@ TEST_CASE("a function that fits its schema is taken, any other is told where it 
                   &Every),
        -1, "every other type"},
       {MismatchOf("x::f(Tensor self) -> ()", &Foreign), 0, "a type that does not cross"},
+      {MismatchOf("x::f(Tensor t, acme.Thing a, __torch__.torch.classes.acme.Thing? b=None) -> acme.Thing",
+                  &Objects),
+       -1, "objects, of which one is the result"},
+      {MismatchOf("x::f(Tensor t, acme.Thing[] a, acme.Thing b) -> acme.Thing", &Objects), 1,
+       "a list of objects"},
+      {MismatchOf("x::f(Tensor t, acme.Thing a, Generator? b) -> acme.Thing", &Objects), 2,
+       "an object for a generator"},
   };
   for (const Row& row : rows) {
     INFO(row.why);
