@@ -50,13 +50,21 @@ FunctionSchema OutSchema(const FunctionSchema& functional, const std::string& ov
   return s;
 }
 
-void CheckTypes(const FunctionSchema& schema, const Location& where) {
+void CheckTypes(const FunctionSchema& schema, const std::string& ns, const Location& where) {
+  const auto is_object = [](const auto& a) { return !a.type.object_name().empty(); };
+  if (ns == "mica" && (std::any_of(schema.arguments.begin(), schema.arguments.end(), is_object) ||
+                       std::any_of(schema.returns.begin(), schema.returns.end(), is_object)))
+    throw Mistake(where, StrCat("Operator (", schema.name,
+                                ") of the namespace mica has an object among its types, whose calls from C++ "
+                                "and Python are not generated; expected objects in operators of a plugin's "
+                                "namespace, which are called boxed."));
   for (const Argument& a : schema.arguments)
     if (CppParameterType(a.type).empty())
       throw Mistake(where,
                     StrCat("Type (", TypeText(a.type), ") of argument `", a.name,
                            "` has no C++ form; expected Tensor, int, float, bool, Scalar, str, ScalarType, "
-                           "Layout, MemoryFormat, Device, Generator, their optionals or lists."));
+                           "Layout, MemoryFormat, Device, Generator, their optionals or lists, or an object "
+                           "(acme.Thing)."));
   for (const Return& r : schema.returns)
     if (CppValueType(r.type).empty() || (schema.returns.size() > 1 && !r.type.is(TypeKind::kTensor)))
       throw Mistake(where, StrCat("Result type (", TypeText(r.type),
@@ -106,7 +114,7 @@ std::vector<std::string> DefaultForms(const FunctionSchema& s, const std::string
 void AddEarlier(const YamlMap& map, const std::string& out_name, Entry* entry) {
   for (const PlacedText& text : map.Texts("earlier")) {
     const FunctionSchema earlier = ReadSchema(text);
-    CheckTypes(earlier, text.At(0));
+    CheckTypes(earlier, entry->ns, text.At(0));
     if (const auto kept = schema::KeptArguments(earlier, entry->primary().schema); !kept.ok())
       throw Mistake(text.At(0), std::string(kept.status().message().data(), kept.status().message().size()));
     for (const auto& f : entry->functions) {
@@ -139,7 +147,7 @@ std::string Function::ArgumentNames() const {
 
 void MakeForms(const YamlMap& map, FunctionSchema schema, Entry* entry) {
   const Location where = map.WhereValue("func");
-  CheckTypes(schema, where);
+  CheckTypes(schema, entry->ns, where);
   const auto add = [&](OpForm form, FunctionSchema s) {
     entry->functions.push_back(MakeFunction(*entry, form, std::move(s)));
     return entry->functions.back().get();

@@ -57,6 +57,7 @@ constexpr Spelling kSpellings[] = {
     {TypeKind::kMemoryFormat, "MemoryFormat", "std::optional<MemoryFormat>", "", "MemoryFormat", ""},
     {TypeKind::kDevice, "Device", "std::optional<Device>", "", "Device", ""},
     {TypeKind::kGenerator, "Generator*", "Generator*", "", "Generator*", ""},
+    {TypeKind::kClass, "MicaObject*", "MicaObject*", "", "MicaObject*", ""},
 };
 
 const Spelling* Find(TypeKind kind) {
@@ -113,7 +114,7 @@ std::string LiteralText(const Type& type, const Literal& literal) {
   const TypeKind kind = type.unwrapped().kind;
   if (literal.kind == Literal::Kind::kNone) {
     if (kind == TypeKind::kTensor) return "Tensor()";
-    return kind == TypeKind::kGenerator ? "nullptr" : "std::nullopt";
+    return IsPointer(type) ? "nullptr" : "std::nullopt";
   }
   if (kind == TypeKind::kList) return ListText(type, literal);
   if (literal.kind == Literal::Kind::kInt && IsEnumeration(kind)) return NumberText(kind, literal.i);
@@ -159,6 +160,10 @@ std::string CppParameterType(const Type& type) {
   return type.is_optional() ? s->optional : s->parameter;
 }
 
+bool IsPointer(const Type& type) {
+  return type.unwrapped().is(TypeKind::kGenerator) || type.unwrapped().is(TypeKind::kClass);
+}
+
 std::string CppValueType(const Type& type) {
   if (type.is(TypeKind::kTuple)) {
     std::string text = "std::tuple<";
@@ -169,8 +174,12 @@ std::string CppValueType(const Type& type) {
   const Spelling* s = Find(type.is_list() ? ElementOf(type).kind : type.unwrapped().kind);
   if (!s) return "";
   const std::string value = type.is_list() ? s->list_value : s->value;
-  const bool none_inside = !type.is_list() && (type.is_tensor() || s->kind == TypeKind::kGenerator);
+  const bool none_inside = !type.is_list() && (type.is_tensor() || IsPointer(type));
   return type.is_optional() && !none_inside ? StrCat("std::optional<", value, ">") : value;
+}
+
+std::string CppConstantType(const Type& type) {
+  return IsPointer(type) ? StrCat(CppValueType(type), " const") : StrCat("const ", CppValueType(type));
 }
 
 std::string CppReturnType(const schema::FunctionSchema& schema) {

@@ -15,9 +15,13 @@ std::string CppIdentifier(std::string_view name);
 // Parameter type: "const Tensor&", "TensorSpan", "std::optional<IntSpan>". Empty
 // where the code generator has no such type.
 std::string CppParameterType(const schema::Type& type);
+// Whether that is a pointer, for which None is nullptr.
+bool IsPointer(const schema::Type& type);
 // The type of a value that owns itself: "Tensor", "std::vector<Tensor>", "Dims",
 // "std::optional<Dims>", "std::string", "Scalar": what a saved argument is kept as.
 std::string CppValueType(const schema::Type& type);
+// The same of a constant: "const Tensor", "MicaObject* const".
+std::string CppConstantType(const schema::Type& type);
 // Result type of the functional form: "Tensor", "std::tuple<Tensor, Tensor>", "void".
 std::string CppReturnType(const schema::FunctionSchema& schema);
 // C++ text of a default; empty if there is none.

@@ -49,10 +49,11 @@ class PluginEmitter {
                                        "<mica/formula.h> in a plugin's formula."));
     if (e.kind == Kind::kCall && called_.insert(e.function->full_name).second) {
       for (const schema::Return& r : e.function->schema.returns)
-        if (r.type.is_list())
-          throw Mistake(e.location, StrCat("Operator (", e.function->full_name,
-                                           ") gives a list, which the SDK's calls do not take; expected "
-                                           "operators that give Tensors or numbers."));
+        if (r.type.is_list() || !r.type.object_name().empty())
+          throw Mistake(e.location,
+                        StrCat("Operator (", e.function->full_name, ") gives a ", TypeText(r.type),
+                               ", which the SDK's calls do not take; expected operators that "
+                               "give Tensors or numbers."));
       p_.Print({{"name", e.function->struct_name}, {"full", CppString(e.function->full_name)}},
                "const Operator& op_$name$() {\n  static const Operator op($full$);\n  return op;\n}");
     }
@@ -69,13 +70,22 @@ class PluginEmitter {
             f.entry->location,
             StrCat("Argument (", a.name, ") is a ", TypeText(a.type),
                    ", which a plugin's formulas do not read; expected a Tensor, number, str or int[]."));
-      p_.Print({{"type", CppValueType(a.type)}, {"name", f.arguments[i].name}, {"i", StrCat(i)}},
-               "[[maybe_unused]] const $type$ $name$ = Argument<$type$>(args_[$i$]);");
+      p_.Print({{"constant", CppConstantType(a.type)},
+                {"type", CppValueType(a.type)},
+                {"name", f.arguments[i].name},
+                {"i", StrCat(i)}},
+               "[[maybe_unused]] $constant$ $name$ = Argument<$type$>(args_[$i$]);");
     }
   }
 
   // A boxed function that gives a formula's value: a shape function or a body.
   void EmitBoxed(const Function& f, const char* what, const FormulaTree& tree) {
+    for (const schema::Return& r : f.schema.returns)
+      if (!r.type.is(TypeKind::kTensor))
+        throw Mistake(f.entry->location,
+                      StrCat("Operator (", f.full_name, ") gives a ", TypeText(r.type),
+                             ", which no formula of a plugin makes; expected Tensors, or kernels without a `",
+                             what, "`."));
     EmitCalled(tree.root);
     p_.Print(
         {{"name", f.struct_name}, {"what", what}},
@@ -160,6 +170,10 @@ struct Kept {
   explicit Kept(const Derivative* d) {
     if (!d) return;
     const Function& f = d->entry->primary();
+    for (const schema::Return& r : f.schema.returns)
+      if (!r.type.is(TypeKind::kTensor))
+        throw Mistake(d->location, StrCat("Operator (", f.full_name, ") has a gradient and gives a ",
+                                          TypeText(r.type), "; expected Tensors alone as its results."));
     for (size_t r = 0; r < d->output_differentiability.size(); ++r)
       differentiable_results |= uint64_t{d->output_differentiability[r]} << r;
     const auto read = [&](const std::string& name) {

@@ -73,6 +73,9 @@ std::optional<Conversion> Convert(const FormulaExpr& expr, const Type& target) {
   if (expr.kind != FormulaExpr::Kind::kList && from == to) return Conversion{expr, 0};
   // Tensor and Tensor? are one C++ type.
   if (from.is_tensor() && to.is_tensor()) return Conversion{expr, to.is_optional() ? 0 : 1};
+  // So are an object and an optional one.
+  if (!from.object_name().empty() && from.object_name() == to.object_name())
+    return Conversion{expr, to.is_optional() ? 0 : 1};
   if (from.is_tensor_list() && to.is_tensor_list() && expr.kind != FormulaExpr::Kind::kList)
     return Conversion{expr, 1};
   if (to.is_optional()) {

@@ -21,10 +21,7 @@ class Emitter {
       case Kind::kLiteral:
         return e.text;
       case Kind::kNone:
-        return e.type.is_tensor() ? "Tensor()"
-               : e.type.is(TypeKind::kGenerator) || e.type.unwrapped().is(TypeKind::kGenerator)
-                   ? "nullptr"
-                   : "std::nullopt";
+        return e.type.is_tensor() ? "Tensor()" : IsPointer(e.type) ? "nullptr" : "std::nullopt";
       case Kind::kCall:
         if (options_.call) return options_.call(e, All(e.operands));
         return StrCat("::", e.function->entry->ns, "::ops::op::", e.function->struct_name, "::call(",
@@ -79,7 +76,7 @@ class Emitter {
     const std::string blanks(static_cast<size_t>(indent), ' ');
     switch (e.kind) {
       case Kind::kLet:
-        return StrCat(blanks, "const ", CppValueType(e.operands[0].type), " ", CppIdentifier(e.text), " = ",
+        return StrCat(blanks, CppConstantType(e.operands[0].type), " ", CppIdentifier(e.text), " = ",
                       Owned(e.operands[0]), ";\n", Statements(e.operands[1], returns, indent));
       case Kind::kCheck:
         return StrCat(blanks, Check(e), "\n", Statements(e.operands.back(), returns, indent));
@@ -178,6 +175,7 @@ class Emitter {
     const std::string x = Emit(e.operands[0]);
     const bool none = e.text == "is";
     if (e.operands[0].type.is_tensor()) return StrCat(none ? "!" : "", "(", x, ").defined()");
+    if (IsPointer(e.operands[0].type)) return StrCat("(", x, none ? " == " : " != ", "nullptr)");
     return StrCat(none ? "!" : "", "(", x, ").has_value()");
   }
 
@@ -201,6 +199,8 @@ class Emitter {
 
   // Both branches as owned values of one type.
   std::string If(const FormulaExpr& e) const {
+    if (IsPointer(e.type))
+      return StrCat("(", Emit(e.operands[0]), " ? ", Emit(e.operands[1]), " : ", Emit(e.operands[2]), ")");
     const std::string type = CppValueType(e.type);
     return StrCat("(", Emit(e.operands[0]), " ? ", type, "(", Owned(e.operands[1]), ") : ", type, "(",
                   Owned(e.operands[2]), "))");

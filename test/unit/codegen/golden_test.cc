@@ -150,6 +150,21 @@ TEST_CASE("what a plugin cannot carry is refused with its place", "[codegen]") {
       refusal("- func: acme::f(Tensor self, Tensor[] list) -> Tensor\n  class: decompose\n  body: self\n  "
               "doc: F.\n"),
       Contains("Argument (list) is a Tensor[], which a plugin's formulas do not read"));
+  const std::string made =
+      "- func: acme::made() -> acme.Scale\n  class: custom\n  doc: M.\n"
+      "- func: acme::weigh(Tensor self, acme.Scale scale) -> Tensor\n  class: custom\n  doc: W.\n";
+  CHECK_THAT(refusal(made + "- func: acme::f(Tensor self) -> Tensor\n  class: decompose\n"
+                            "  body: weigh(self, made())\n  doc: F.\n"),
+             Contains("Operator (acme::made) gives a acme.Scale, which the SDK's calls do not take"));
+  CHECK_THAT(refusal(made + "- func: acme::f(Tensor self, acme.Other o) -> Tensor\n  class: decompose\n"
+                            "  body: weigh(self, o)\n  doc: F.\n"),
+             Contains("its argument `scale` is a acme.Scale, not a acme.Other"));
+  CHECK_THAT(refusal(made + "- func: acme::f(acme.Scale s) -> acme.Scale\n  class: decompose\n"
+                            "  body: s\n  doc: F.\n"),
+             Contains("Operator (acme::f) gives a acme.Scale, which no formula of a plugin makes"));
+  CHECK_THAT(refusal("- func: acme::f(Tensor self) -> acme.Scale\n  class: custom\n  doc: F.\n",
+                     "derivatives:\n- op: acme::f\n  self: grad\n"),
+             Contains("Operator (acme::f) has a gradient and gives a acme.Scale; expected Tensors alone"));
   CHECK_THAT(
       refusal("- func: acme::f(Tensor self) -> Tensor\n  class: custom\n  doc: F.\n- func: b::g(Tensor self) "
               "-> Tensor\n  class: custom\n  doc: G.\n"),

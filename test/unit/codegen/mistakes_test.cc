@@ -42,6 +42,8 @@ const std::vector<Case>& NativeCases() {
        "schema."},
       {"descriptions that are a list", ADD "  arguments: [alpha]\n", "",
        "native.yaml:5:14: `arguments` is no mapping; expected `name: meaning` pairs."},
+      {"an object in an operator of Mica's", "- func: f(Tensor self, acme.Scale s) -> Tensor\n  doc: F.\n",
+       "", "native.yaml:1:9: Operator (f) of the namespace mica has an object among its types"},
       {"an earlier schema that is none", ADD "  earlier: [add.Tensor(Tensr self) -> Tensor]\n", "",
        "native.yaml:5:24: Type (Tensr) is unknown"},
       {"an earlier schema of another name", ADD "  earlier: [\"add(Tensor self, Tensor other) -> Tensor\"]\n",
