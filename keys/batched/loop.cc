@@ -68,7 +68,7 @@ void Loop(const Op& op, const MicaValue* args, int64_t n, MicaValue* results) {
       MICA_CHECK_IMPLEMENTED(
           tag == MICA_VALUE_TENSOR || tag == MICA_VALUE_TENSORS || tag == MICA_VALUE_NONE, "Operator ",
           op.name(),
-          " returns a number or a truth value, of which a batch has one an example; call it "
+          " returns a number, a truth value or an object, of which a batch has one an example; call it "
           "outside of vmap.");
       lists[r] = tag == MICA_VALUE_TENSORS;
       std::vector<Tensor> taken = Taken(values[r]);

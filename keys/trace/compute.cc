@@ -80,8 +80,8 @@ void ComputeNumber(layer::Call& call) {
   } catch (const plugin::Error&) {
     formula::Throw(
         MICA_ERROR_RUNTIME, "Operator ", call.info().name,
-        " makes a Python number or truth value of the values of a tensor inside of a trace, and the "
-        "graph would keep the value of this one run. Compute it with tensors (mica.where instead of "
+        " makes a Python number or truth value of the values of a tensor, or an object, inside of a trace, "
+        "and the graph would keep the value of this one run. Compute it with tensors (mica.where instead of "
         "`if`), or outside of the traced function.");
   }
 }

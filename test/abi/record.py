@@ -1,12 +1,12 @@
 """Records what ABI 1.0 is: the layout baseline and the golden plugins.
 
     python test/abi/record.py baseline     test/abi/baseline/<major>.<minor>/{layout.abi,constants.txt}
-    python test/abi/record.py golden       test/abi/golden/<major>.<minor>/{gcc,clang,c}.so
+    python test/abi/record.py golden       test/abi/golden/<major>.<minor>/{gcc,clang,c,objects}.so
     python test/abi/record.py schemas      test/abi/baseline/<major>.<minor>/schemas.txt, with the built package
 
 A recording is made when a minor version is published, and never again for that
-version: all three refuse to write over one. What is recorded is built by the
-compilers of Debian 12 (gcc 12, clang 14), stripped.
+version: all three refuse to write over one (golden records the plugins that lack). What is
+recorded is built by the compilers of Debian 12 (gcc 12, clang 14), stripped.
 """
 
 from __future__ import annotations
@@ -103,7 +103,9 @@ def record_schemas() -> None:
 
 
 def golden(variant: str) -> Path:
-    """A build of the golden plugin as it is recorded."""
+    """A build of the golden plugin as it is recorded; "objects": of the plugin of objects."""
+    if variant == "objects":
+        return plugin("objects.c", *SMALL)
     name = f'-DVARIANT="{variant}"'
     if variant == "c":
         return plugin("golden.c", name, *SMALL)
@@ -113,7 +115,8 @@ def golden(variant: str) -> Path:
 
 def record_golden() -> None:
     folder = HERE / "golden" / version()
-    for variant in ("gcc", "clang", "c"):
+    variants = ("gcc", "clang", "c", "objects")
+    for variant in [v for v in variants if not (folder / f"{v}.so").exists()] or variants:
         record(folder / f"{variant}.so", golden(variant).read_bytes())
 
 

@@ -13,7 +13,7 @@ from typing import Any
 
 import mica
 from mica import _C
-from mica._C import Tensor, dtype
+from mica._C import Object as Object, Tensor, dtype
 from mica._devices.python_backend import (
     Device as Device,
     register_device as register_device,
@@ -653,6 +653,8 @@ _SCALARS = {Tensor: "Tensor", int: "SymInt", float: "float", bool: "bool", str: 
 def _type_text(annotation: Any) -> str:
     if annotation in _SCALARS:
         return _SCALARS[annotation]
+    if (name := _C._object_type_name(annotation)) is not None:
+        return name
     if annotation is mica.dtype:
         return "ScalarType"
     if annotation is mica.device:
@@ -682,7 +684,8 @@ def infer_schema(
 
     Args:
         prototype_function (callable): Annotated with `mica.Tensor`, int, float, bool, str, complex,
-            `mica.dtype`, `mica.device`, lists and optionals of them.
+            `mica.dtype`, `mica.device`, lists and optionals of them, and with classes that
+            `register_object_type()` knows.
         mutates_args (sequence of str or "unknown"): The names of the arguments that it writes;
             "unknown" says that it may write every tensor. Default: none.
         op_name (str, optional): Put before the arguments. Default: None.
@@ -740,6 +743,47 @@ def infer_schema(
     else:
         returns = _type_text(result)
     return f"{op_name or ''}({', '.join(parts)}) -> {returns}"
+
+
+def register_object_type(name: str, python_class: type | None = None) -> Any:
+    """Lets instances of a class travel through operators: as arguments, as results, to kernels in Python.
+
+    A schema names the type by a name with a dot in it: "acme::sum(Tensor x, acme.Group group) -> Tensor",
+    "acme.Group?" for one that may be None. Kernels, modes, transforms and graphs get the object that was
+    passed, itself. No gradient flows through it, and what is written of it nobody sees. The name is
+    registered for the rest of the program.
+
+    Args:
+        name (str): The type's name, "acme.Group".
+        python_class (type, optional): The class; instances of its subclasses are taken, too. Default: None,
+            it is decorated.
+
+    Returns:
+        type: The class, or the decorator of it.
+
+    Raises:
+        TypeError: `name` is no string, or `python_class` no class.
+        ValueError: The name has no dot in it.
+        RuntimeError: Another class has the name.
+
+    Example:
+        >>> @mica.library.register_object_type("text.Scale")
+        ... class Scale:
+        ...     by = 3.0
+        >>> @mica.library.custom_op("text::scaled", mutates_args=())
+        ... def scaled(x: mica.Tensor, scale: Scale) -> mica.Tensor:
+        ...     return x * scale.by
+        >>> scaled(mica.ones(2), Scale())
+        tensor([3., 3.])
+        >>> mica.ops.text.scaled.default.schema
+        'text::scaled(Tensor x, text.Scale scale) -> Tensor'
+    """
+
+    def register(decorated: type) -> type:
+        _C._register_object_type(name, decorated)
+        return decorated
+
+    return register if python_class is None else register(python_class)
 
 
 def _split(qualname: str) -> tuple[str, str]:

@@ -13,6 +13,7 @@ void InitVmap(PyObject* module);             // vmap.cc
 void InitFunctionalize(PyObject* module);    // functionalize.cc
 void InitTrace(PyObject* module);            // trace.cc
 void InitLibrary(PyObject* module);          // library.cc
+void InitObjects(PyObject* module);          // objects.cc
 void InitPlugins(PyObject* module);          // plugins.cc
 void InitDevices(PyObject* module);
 void InitGraphs(PyObject* module);

@@ -216,6 +216,7 @@ void InitModule(PyObject* module) {
   InitAutograd(module);
   InitCustomFunctions(module);
   InitLibrary(module);
+  InitObjects(module);
   InitPlugins(module);
   InitDevices(module);
   InitGraphs(module);

@@ -2,9 +2,11 @@
 #include "bindings/python/src/operators/boxing.h"
 
 #include "bindings/python/src/operators/arguments.h"
+#include "bindings/python/src/operators/objects.h"
 #include "dispatcher/calls/adapters_return.h"
 #include "dispatcher/calls/thread_state.h"
 #include "schema/default.h"
+#include "schema/object.h"
 
 namespace mica::python {
 namespace {
@@ -92,6 +94,11 @@ Value ToValue(PyObject* o, const Type& type, const std::string& argument) {
     case TypeKind::kGenerator:
       if (!IsGenerator(o)) RaiseType(o, type, argument);
       return Value(static_cast<MicaGenerator*>(AsGenerator(o)));
+    case TypeKind::kClass: {
+      Value object = ToObjectValue(o, t);
+      if (object.is_none()) RaiseType(o, type, argument);
+      return object;
+    }
     case TypeKind::kList:
       return ListValue(o, t, argument);
     default:
@@ -164,6 +171,8 @@ PyObject* FromValue(const MicaValue& v, const Type& type) {
       return FromMemoryFormat(static_cast<MemoryFormat>(v.u.i));
     case MICA_VALUE_GENERATOR:
       return FromGenerator(Generator::FromAbi(v.u.generator));
+    case MICA_VALUE_OBJECT:
+      return FromObject(v.u.object);
     case MICA_VALUE_TENSORS: {
       Ref list = Own(PyList_New(v.u.tensors.size));
       for (int64_t i = 0; i < v.u.tensors.size; ++i)
@@ -196,6 +205,11 @@ PyObject* FromValue(const MicaValue& v, const Type& type) {
 PyObject* TakeResult(MicaValue& v, const Type& type) {
   if (v.tag == MICA_VALUE_TENSOR) return Wrap(TakeTensor(v));
   if (v.tag == MICA_VALUE_TENSORS) return FromTensorList(TakeTensorList(v.u.tensors));
+  if (v.tag == MICA_VALUE_OBJECT) {
+    PyObject* const object = FromObject(v.u.object);
+    ReleaseObject(v.u.object);
+    return object;
+  }
   return FromValue(v, type);
 }
 
@@ -242,6 +256,15 @@ PyObject* CallDecomposition(const Operator& op, const std::vector<Value>& argume
   });
 }
 
+namespace {
+void CheckObjectResult(const schema::FunctionSchema& schema, size_t i, const Value& v) {
+  const std::string mismatch = ObjectMismatch(v.ToObject(), schema.returns[i].type.object_name());
+  if (!mismatch.empty())
+    Raise(PyExc_TypeError, schema.FullName() + "() got from Python for its result " + std::to_string(i) +
+                               " " + mismatch + ".");
+}
+}  // namespace
+
 void GiveResults(const schema::FunctionSchema& schema, PyObject* result, MicaValue* results) {
   const size_t n = schema.returns.size();
   const auto give = [&](size_t i, PyObject* o) {
@@ -265,6 +288,10 @@ void GiveResults(const schema::FunctionSchema& schema, PyObject* result, MicaVal
       results[i].tag = MICA_VALUE_COMPLEX;
       results[i].u.complex_parts[0] = v.ToScalar().ToComplex().real();
       results[i].u.complex_parts[1] = v.ToScalar().ToComplex().imag();
+    } else if (!t.object_name().empty()) {
+      if (!v.is_none()) CheckObjectResult(schema, i, v);
+      results[i] = v.Borrow();
+      RetainObject(v.ToObject());
     } else {
       const bool plain = v.is(Value::Tag::kInt) || v.is(Value::Tag::kDouble) || v.is(Value::Tag::kBool) ||
                          v.is(Value::Tag::kScalar) || v.is(Value::Tag::kDType) || v.is(Value::Tag::kDevice);
