@@ -7,6 +7,7 @@
 #include <limits>
 #include <vector>
 
+#include <mica/object.h>
 #include <mica/plugin.h>
 
 #include "operators.h"
@@ -82,10 +83,49 @@ void FusedAttention(const MicaCall*, const MicaValue* args, int64_t, MicaValue* 
   results[0].u.tensor = out.release();
 }
 
+// The elements of `t` as multiples of `step`.
+OwnedTensor Rounded(MicaTensor* t, double step) {
+  const OwnedTensor input = Contiguous(t);
+  const TensorRef in(input.get());
+  MICA_PLUGIN_CHECK(in.dtype() == MICA_F32 || in.dtype() == MICA_F64, MICA_ERROR_NOT_IMPLEMENTED,
+                    "acme::quantize supports float32 and float64; convert with x.float() first.");
+  OwnedTensor out = OwnedTensor::Empty(in.sizes(), in.ndim(), in.dtype(), MicaDevice{0, 0});
+  const TensorRef rounded(out.get());
+  for (int64_t i = 0; i < in.numel(); ++i) {
+    if (in.dtype() == MICA_F32)
+      rounded.data<float>()[i] = static_cast<float>(std::nearbyint(in.data<float>()[i] / step) * step);
+    else
+      rounded.data<double>()[i] = std::nearbyint(in.data<double>()[i] / step) * step;
+  }
+  return out;
+}
+
+// snippet: object
+struct Quantizer {
+  static constexpr const char* kTypeName = "acme.Quantizer";  // as the schemas write it
+  double step;
+};
+
+void MakeQuantizer(const MicaCall*, const MicaValue* args, int64_t, MicaValue* results, int64_t) {
+  const double step = args[0].u.f;
+  MICA_PLUGIN_CHECK(step > 0, MICA_ERROR_VALUE, "The step (" + std::to_string(step) + ") is not positive.");
+  Object<Quantizer>::Make(step).Give(&results[0]);
+}
+
+void Quantize(const MicaCall*, const MicaValue* args, int64_t, MicaValue* results, int64_t) {
+  const Quantizer& quantizer = Object<Quantizer>::In(args[1]);
+  results[0].tag = MICA_VALUE_TENSOR;
+  results[0].u.tensor = Rounded(args[0].u.tensor, quantizer.step).release();
+}
+// end snippet
+
 // snippet: init
 void Init(const MicaHost*, const MicaRegistrar* r) {
   acme::RegisterOperators(r);
-  Registrar(r, "cpu").Boxed<&FusedAttention>("acme::fused_attention");
+  Registrar cpu(r, "cpu");
+  cpu.Boxed<&FusedAttention>("acme::fused_attention");
+  cpu.Boxed<&MakeQuantizer>("acme::quantizer");
+  cpu.Boxed<&Quantize>("acme::quantize");
 }
 
 }  // namespace

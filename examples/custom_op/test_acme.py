@@ -105,6 +105,40 @@ def test_an_expression_runs_as_a_class():
     assert mica.autograd.gradgradcheck(lambda t: mica.ops.acme.soft_clip(t, limit=2), [y])
 
 
+# snippet: object
+def test_an_object_as_an_argument():
+    halves = mica.ops.acme.quantizer(0.5)
+    assert halves.type_name == "acme.Quantizer"
+    x = mica.tensor([0.7, -0.1, 1.4], requires_grad=True)
+    y = mica.ops.acme.quantize(x, halves)
+    assert y.tolist() == [0.5, 0.0, 1.5]
+    (y * mica.tensor([1.2, 2.0, 3.3])).sum().backward()
+    assert x.grad.tolist() == [1.0, 2.0, 3.5]  # the formula passes the quantizer on
+
+
+# end snippet
+
+
+def test_objects_in_the_other_layers():
+    halves, x = mica.ops.acme.quantizer(0.5), rows(3, 4)
+    quantize, quantize_if = mica.ops.acme.quantize, mica.ops.acme.quantize_if
+    expected = (x * 2).round() / 2
+    assert mica.equal(quantize(x, halves), expected)
+    assert mica.equal(quantize_if(x, halves), expected) and mica.equal(quantize_if(x), x)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # a loop
+        assert mica.equal(mica.func.vmap(quantize, in_dims=(0, None))(x, halves), expected)
+    assert quantize(mica.empty(2, 3, device="meta"), halves).shape == (2, 3)
+    assert mica.equal(mica.func.functionalize(quantize_if)(x, halves), expected)
+    trace = mica.fx.experimental.proxy_tensor.make_fx
+    graph = trace(lambda t: quantize(t, mica.ops.acme.quantizer(0.5)) + 1)(x)
+    assert mica.equal(graph(x), expected + 1)  # it holds the quantizer of its trace
+    with pytest.raises(TypeError, match="`quantizer` has type .float.; expected acme.Quantizer"):
+        quantize(x, 0.5)
+    with pytest.raises(ValueError, match="The step .-1.0+. is not positive"):
+        mica.ops.acme.quantizer(-1.0)
+
+
 def test_the_generated_module():
     folder = os.environ["ACME_GENERATED"]
     spec = importlib.util.spec_from_file_location("acme_operators", f"{folder}/operators.py")
@@ -119,6 +153,7 @@ def test_the_generated_module():
         "def fused_attention(query: Tensor, key: Tensor, value: Tensor, *, scale: _float | None = ...) -> Tensor"
         in text
     )
+    assert "def quantizer(step: _float) -> object" in text
 
 
 # snippet: opcheck
