@@ -158,6 +158,7 @@ MicaStatus ShowMemory(MicaTensor* t, MicaTensor* of, MicaIntSpan sizes, MicaIntS
     impl.MoveTo(storage.get());
     const auto start = reinterpret_cast<uintptr_t>(storage.get()->data());
     impl.dl.data = reinterpret_cast<void*>(start + static_cast<uintptr_t>(offset * wrapper.itemsize()));
+    if (impl.sizes() == Ints(sizes) && impl.strides() == Ints(strides)) return;
     impl.SetSizesStrides(Ints(sizes), Ints(strides));
   });
 }

@@ -9,10 +9,12 @@
 namespace mica::layers {
 
 template <typename F>
-MicaTensorResult ReturnTensor(F&& f) {
-  MicaTensorResult r{nullptr, nullptr};
-  r.status = CatchAll([&] { r.value = f().release(); });
-  return r;
+MicaTensorResult ReturnTensor(F&& f) noexcept {
+  try {
+    return {f().release(), nullptr};
+  } catch (...) {
+    return {nullptr, StatusOfCurrentException()};
+  }
 }
 
 uint64_t TensorTraits(MicaTensor* t);

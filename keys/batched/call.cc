@@ -117,7 +117,7 @@ Dims Prepended(int64_t first, IntSpan rest) {
   Dims all;
   all.reserve(static_cast<size_t>(rest.size() + 1));
   all.push_back(first);
-  all.insert(all.end(), rest.begin(), rest.end());
+  for (const int64_t i : rest) all.push_back(i);
   return all;
 }
 

@@ -13,6 +13,7 @@ namespace {
 // The view of one example, with the batch in front.
 struct ViewSpec {
   const Tensor& batch;
+  bool by_place;  // strides and offset are asked for, too
   Dims sizes, strides;
   int64_t byte_offset = 0;
 };
@@ -24,6 +25,7 @@ void FindSpec(const Call& call, ViewSpec* first) {
     auto& spec = *static_cast<ViewSpec*>(context);
     if (!spec.sizes.empty()) return;
     spec.sizes = Prepended(spec.batch.sizes()[0], {sizes.data, sizes.size});
+    if (!spec.by_place) return;
     spec.strides = Prepended(spec.batch.strides()[0], {strides.data, strides.size});
     spec.byte_offset = byte_offset;
   };
@@ -121,7 +123,7 @@ bool View(Call& call) {
   const Part self = call.PartAt(0);
   const ViewWay way = WayOf(call.op(), self.rank);
   if (way >= ViewWay::kView) {
-    ViewSpec spec{self.value, {}, {}};
+    ViewSpec spec{self.value, way == ViewWay::kByPlace, {}, {}};
     FindSpec(call, &spec);
     return call.ReturnView(BySpec(call, self, spec, way));
   }
