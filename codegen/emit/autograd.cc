@@ -296,7 +296,7 @@ void DerivativeEmitter::EmitNode() {
   p_.Indent();
   for (const SavedName& s : plan_.saved) EmitMember(s);
   p_.Print({{"shown", d_.node.empty() ? node_ : d_.node}},
-           "std::string name() const override { return \"$shown$\"; }");
+           "const char* name() const override { return \"$shown$\"; }");
   p_.Line("void Apply([[maybe_unused]] const Tensor* grads, Tensor* out) override {");
   p_.Indent();
   EmitGrads();

@@ -2,7 +2,8 @@
 #include "dispatcher/calls/owned_results.h"
 
 #include "dispatcher/frames/frames.h"
-#include "dispatcher/layers/autograd_interface.h"
+#include "dispatcher/layers/autograd_table.h"
+#include "dispatcher/plugins/status.h"
 
 namespace mica::internal {
 
@@ -15,7 +16,7 @@ void LeaveLoneBase(const Tensor& view) {
   if (!alone || frames::IsWrapper(view)) return;
   impl.extra->view_creation = static_cast<uint8_t>(ViewCreation::kDefault);
   if (impl.extra->autograd || base.has_flag(tensor_flags::kRequiresGrad)) {
-    GetAutogradInterface().LeaveBase(view);
+    ThrowIfError(AutogradTable().leave_base(view.impl()));
     return;
   }
   impl.keys = impl.keys - KeySet::Of(keys::kAutograd);

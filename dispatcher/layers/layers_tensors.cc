@@ -6,7 +6,7 @@
 #include "dispatcher/calls/thread_state.h"
 #include "dispatcher/calls/write_log.h"
 #include "dispatcher/frames/frames.h"
-#include "dispatcher/layers/autograd_interface.h"
+#include "dispatcher/layers/autograd_table.h"
 #include "tensor/shape.h"
 
 namespace mica::layers {
@@ -68,10 +68,12 @@ bool Fits(IntSpan sizes, IntSpan strides, int64_t offset, int64_t itemsize, int6
 
 uint64_t TensorTraits(MicaTensor* t) {
   const Tensor& tensor = Tensor::Ref(t);
-  AutogradInterface* const autograd = LoadedAutogradInterface();
+  const MicaAutograd* const autograd = LoadedAutogradTable();
   uint64_t traits = tensor.requires_grad() ? MICA_TRAIT_REQUIRES_GRAD : 0;
   const bool has_history = autograd && (tensor.requires_grad() || tensor.is_view());
-  if (!has_history || autograd->IsLeaf(tensor)) traits |= MICA_TRAIT_LEAF;
+  const MicaIntResult leaf = has_history ? autograd->is_leaf(t) : MicaIntResult{1, nullptr};
+  DropStatus(leaf.status);
+  if (leaf.value) traits |= MICA_TRAIT_LEAF;
   if (tensor.is_view()) traits |= MICA_TRAIT_VIEW;
   if (frames::IsWrapper(tensor)) traits |= MICA_TRAIT_WRAPPER;
   if (IsRecorded(tensor)) traits |= MICA_TRAIT_RECORDED;
@@ -80,13 +82,17 @@ uint64_t TensorTraits(MicaTensor* t) {
 uint64_t TensorVersion(MicaTensor* t) { return Tensor::Ref(t).version(); }
 
 MicaStatus SetRequiresGrad(MicaTensor* t, int32_t on) {
-  return CatchAll([&] { GetAutogradInterface().SetRequiresGrad(Tensor::Ref(t), on != 0); });
+  return CatchAll([&] { ThrowIfError(AutogradTable().set_requires_grad(t, on)); });
 }
 MicaTensorResult GradientOf(MicaTensor* t) {
-  return ReturnTensor([&] { return GetAutogradInterface().Grad(Tensor::Ref(t)); });
+  return ReturnTensor([&] {
+    const MicaTensorResult grad = AutogradTable().grad(t);
+    ThrowIfError(grad.status);
+    return Tensor::Steal(grad.value);
+  });
 }
 MicaStatus SetGradient(MicaTensor* t, MicaTensor* grad) {
-  return CatchAll([&] { GetAutogradInterface().SetGrad(Tensor::Ref(t), Tensor::Ref(grad)); });
+  return CatchAll([&] { ThrowIfError(AutogradTable().set_grad(t, grad)); });
 }
 MicaTensorResult EmptyStridedOf(MicaIntSpan sizes, MicaIntSpan strides, int32_t dtype, MicaDevice device) {
   return ReturnTensor([&] {
@@ -207,7 +213,7 @@ MicaStatus CheckRecordedWrite(void* op, const char* name, MicaTensor* t) {
     const OperatorSpec& spec = OpOf(op).spec();
     if (spec.form == OpForm::kOut) RefuseRecordedOut(spec);
     if (OpOf(op).name() == "mica::resize_") RefuseRecordedResize(spec);
-    GetAutogradInterface().CheckInplace(Tensor::Ref(t), name ? name : spec.name);
+    ThrowIfError(AutogradTable().check_in_place(t, name ? name : spec.name));
   });
 }
 

@@ -285,7 +285,7 @@ MicaStatus RegisterClass(void* context, const MicaClassRecord* r) {
 }
 MicaStatus RegisterExtension(void* context, const char* name, const MicaTable* table) {
   return WithScope(context, [&](Scope& s) {
-    return s.AddPublicExtension(Given(name, "an extension's name"), Given(table, "an extension's table"));
+    return s.AddExtension(Given(name, "an extension's name"), Given(table, "an extension's table"));
   });
 }
 MicaStatus DefineOperator(void* context, const char* text) {

@@ -13,7 +13,6 @@ struct Place {
   std::atomic<const void*> table = nullptr;
   // With the mutex:
   std::string owner;
-  bool is_public = false;
 };
 
 struct Places {
@@ -29,7 +28,7 @@ const MicaTable* OfferedNow(std::string_view name) {
   Places& places = GetPlaces();
   const std::lock_guard lock(places.mutex);
   const auto found = places.by_name.find(std::string(name));
-  if (found == places.by_name.end() || !found->second.is_public) return nullptr;
+  if (found == places.by_name.end()) return nullptr;
   return static_cast<const MicaTable*>(found->second.table.load(std::memory_order_acquire));
 }
 
@@ -68,10 +67,9 @@ void PublishExtension(const Extension& extension, std::string_view owner) {
   const std::lock_guard lock(places.mutex);
   Place& place = places.by_name[extension.name];
   place.owner = owner;
-  place.is_public = extension.is_public;
   place.table.store(extension.table, std::memory_order_release);
 }
 
-void WithdrawExtension(const Extension& extension) { PublishExtension({extension.name, nullptr, false}, ""); }
+void WithdrawExtension(const Extension& extension) { PublishExtension({extension.name, nullptr}, ""); }
 
 }  // namespace mica

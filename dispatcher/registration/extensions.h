@@ -1,9 +1,8 @@
 // Tables that plugins offer each other and the binding, by name: "mica.autograd".
 //
-// A plugin offers one by its scope (Scope::AddExtension; Autograd, AddInterface), so that it is there as soon
-// as the plugin's kernels are, never before, and gone while the plugin is disabled. Who asks knows the
-// table's type from the header that the two share. They begin with a
-// MicaTable and are found through the ABI, too; Autograd alone offers C++ of the same build.
+// A plugin offers one by its scope (Scope::AddExtension), so that it is there as soon as the plugin's
+// kernels are, never before, and gone while the plugin is disabled. Who asks knows the table's type, which
+// begins with a MicaTable, from the header of sdk/ that the two share. Plugins find them through the ABI.
 #pragma once
 
 #include <atomic>
@@ -21,14 +20,13 @@ const std::atomic<const void*>& ExtensionPlace(std::string_view name);
 // there is none.
 const void* ProvidedExtension(const std::atomic<const void*>& place, std::string_view provides);
 
-// The same of a table that came through the ABI, if its minor version is not below the least.
+// The same by the name of the extension, if the table's minor version is not below the least.
 const MicaTable* PublicExtension(std::string_view name, uint32_t minimum_minor);
 
 // For scopes.
 struct Extension {
   std::string name;
-  const void* table;
-  bool is_public;  // begins with a MicaTable
+  const MicaTable* table;
 };
 // Whose it is by the name of the plugin that offers it now, "" if nobody does.
 std::string ExtensionOwner(std::string_view name);

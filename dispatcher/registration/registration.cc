@@ -173,15 +173,7 @@ void Scope::DecomposeAt(std::string_view layer) { impl_->decompose.emplace_back(
 
 void Scope::SetIsMicas() { impl_->is_micas = true; }
 
-void Scope::AddInterface(std::string_view name, const void* object) {
-  impl_->extensions.push_back({std::string(name), object, false});
-}
-
-void Scope::AddExtension(std::string_view name, const MicaTable* table) {
-  impl_->extensions.push_back({std::string(name), table, true});
-}
-
-absl::Status Scope::AddPublicExtension(std::string_view name, const MicaTable* table) {
+absl::Status Scope::AddExtension(std::string_view name, const MicaTable* table) {
   const auto is_allowed = [](char c) { return absl::ascii_isalnum(c) || c == '.' || c == '_' || c == '-'; };
   if (name.empty() || !std::all_of(name.begin(), name.end(), is_allowed))
     return absl::InvalidArgumentError(
@@ -199,7 +191,7 @@ absl::Status Scope::AddPublicExtension(std::string_view name, const MicaTable* t
     if (e.name == name)
       return absl::AlreadyExistsError(
           absl::StrCat("The extension (", e.name, ") is offered twice by one plugin."));
-  impl_->extensions.push_back({std::string(name), table, true});
+  impl_->extensions.push_back({std::string(name), table});
   return absl::OkStatus();
 }
 

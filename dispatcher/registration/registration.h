@@ -96,11 +96,8 @@ class Scope {
   int BringKind(const frames::Kind& kind);
   // Of one of Mica's own plugins, whose extensions have names that begin with "mica.".
   void SetIsMicas();
-  // Offers something under a name (extensions.h): C++ of the same build, a table of Mica's own, or one that
-  // came through the ABI.
-  void AddInterface(std::string_view name, const void* object);
-  void AddExtension(std::string_view name, const MicaTable* table);
-  absl::Status AddPublicExtension(std::string_view name, const MicaTable* table);
+  // Offers a table under a name (extensions.h).
+  absl::Status AddExtension(std::string_view name, const MicaTable* table);
   // Composites without a kernel at `layer` run their decomposition there.
   void DecomposeAt(std::string_view layer);
   // This scope provides the device (backend) of that name.

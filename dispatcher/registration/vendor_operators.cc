@@ -9,9 +9,9 @@
 #include <string>
 #include <vector>
 
-#include "dispatcher/calls/adapters_return.h"
+#include "dispatcher/calls/adapters.h"
 #include "dispatcher/calls/thread_state.h"
-#include "dispatcher/layers/autograd_interface.h"
+#include "dispatcher/layers/autograd_table.h"
 #include "dispatcher/plugins/host.h"
 #include "dispatcher/plugins/status.h"
 #include "dispatcher/registration/registration.h"
@@ -39,8 +39,8 @@ Tensor TensorIn(const MicaValue& v) {
   return v.tag == MICA_VALUE_TENSOR && v.u.tensor ? Tensor::Borrow(v.u.tensor) : Tensor();
 }
 
-// What one call keeps for its backward.
-class VendorBackward final : public CustomBackward {
+// What one call keeps for its backward: the object of a custom function's node.
+class VendorBackward {
  public:
   VendorBackward(const VendorOperator* op, const MicaValue* args, int64_t n) : op_(op) {
     for (int64_t i = 0; i < n; ++i)
@@ -48,34 +48,26 @@ class VendorBackward final : public CustomBackward {
   }
 
   // Once the forward has run and its results have their history.
-  void Keep(const MicaValue* args, const std::vector<Tensor>& results, AutogradInterface& autograd,
-            GraphNode* node) {
+  void Keep(const MicaValue* args, const std::vector<Tensor>& results, const MicaAutograd& autograd,
+            MicaNode* node) {
     for (size_t i = 0; i < args_.size(); ++i) {
       const Tensor t = TensorIn(args[i]);
       const bool wanted = t.defined() && Has(op_->record.kept_args, static_cast<int64_t>(i));
-      kept_args_.push_back(wanted ? autograd.SaveTensor(t, node, false) : nullptr);
+      kept_args_.push_back(wanted ? Saved(autograd, t, node, false) : nullptr);
       needs_.push_back(Has(op_->record.differentiable, static_cast<int64_t>(i)) && t.defined() &&
-                       autograd.RequiresGrad(t));
+                       AbiReturn<bool>::Unpack(autograd.requires_grad(t.impl())));
     }
     for (size_t r = 0; r < results.size(); ++r)
       kept_results_.push_back(Has(op_->record.kept_results, static_cast<int64_t>(r))
-                                  ? autograd.SaveTensor(results[r], node, true)
+                                  ? Saved(autograd, results[r], node, true)
                                   : nullptr);
   }
 
-  std::string Name() const override {
-    const std::string base = op_->name.substr(op_->name.find("::") + 2);
-    return base.substr(0, base.find('.')) + "Backward";
-  }
-
-  std::vector<Tensor> Apply(std::vector<Tensor> grads) override {
-    const auto unpack = [](const std::unique_ptr<SavedTensorBox>& box) {
-      return box ? box->Unpack() : Tensor();
-    };
+  void Apply(MicaTensorSpan grads, MicaTensor** wanted) {
     std::vector<Tensor> tensors, results;
     std::vector<MicaValue> args;
     for (size_t i = 0; i < args_.size(); ++i) {
-      tensors.push_back(unpack(kept_args_[i]));
+      tensors.push_back(Unpacked(kept_args_[i]));
       MicaValue v = args_[i].Borrow();
       if (tensors.back().defined()) {
         v.tag = MICA_VALUE_TENSOR;
@@ -83,33 +75,67 @@ class VendorBackward final : public CustomBackward {
       }
       args.push_back(v);
     }
-    for (const auto& box : kept_results_) results.push_back(unpack(box));
+    for (const Kept& box : kept_results_) results.push_back(Unpacked(box));
     std::vector<MicaTensor*> gradients(args.size(), nullptr);
-    static_assert(sizeof(Tensor) == sizeof(MicaTensor*));
     const MicaStatus status =
         op_->record.backward(op_->record.context, args.data(), static_cast<int64_t>(args.size()),
-                             reinterpret_cast<MicaTensor* const*>(results.data()),
-                             reinterpret_cast<MicaTensor* const*>(grads.data()),
+                             AbiType<TensorSpan>::To(results).data, grads.data,
                              static_cast<int64_t>(results.size()), needs_.data(), gradients.data());
-    std::vector<Tensor> given;
     for (size_t i = 0; i < gradients.size(); ++i) {
-      Tensor g = gradients[i] ? Tensor::Steal(gradients[i]) : Tensor();
-      if (Has(op_->record.differentiable, static_cast<int64_t>(i))) given.push_back(std::move(g));
+      Tensor g = Tensor::Steal(gradients[i]);
+      if (Has(op_->record.differentiable, static_cast<int64_t>(i))) *wanted++ = g.release();
     }
     ThrowIfError(status);
-    return given;
   }
 
-  void ReleaseSaved() override {
-    for (auto& box : kept_args_) box.reset();
-    for (auto& box : kept_results_) box.reset();
+  void ReleaseSaved() {
+    for (Kept& box : kept_args_) box.reset();
+    for (Kept& box : kept_results_) box.reset();
   }
 
  private:
+  struct Release {
+    const MicaAutograd* autograd = nullptr;
+    void operator()(MicaSavedTensor* saved) const { autograd->saved_release(saved); }
+  };
+  using Kept = std::unique_ptr<MicaSavedTensor, Release>;
+
+  static Kept Saved(const MicaAutograd& autograd, const Tensor& t, MicaNode* node, bool is_output) {
+    MicaSavedTensor* saved = nullptr;
+    ThrowIfError(autograd.save(t.impl(), node, is_output, &saved));
+    return Kept(saved, Release{&autograd});
+  }
+  static Tensor Unpacked(const Kept& kept) {
+    return kept ? AbiReturn<Tensor>::Unpack(kept.get_deleter().autograd->saved_unpack(kept.get())) : Tensor();
+  }
+
   const VendorOperator* op_;
   std::vector<Value> args_;  // no tensors
-  std::vector<std::unique_ptr<SavedTensorBox>> kept_args_, kept_results_;
+  std::vector<Kept> kept_args_, kept_results_;
   std::vector<uint8_t> needs_;
+};
+
+VendorBackward& BackwardOf(void* object) { return *static_cast<VendorBackward*>(object); }
+constexpr MicaCustomFunction kVendorFunction = {
+    .struct_size = sizeof(MicaCustomFunction),
+    .backward = [](void* object, MicaTensorSpan grads, MicaTensor** gradients,
+                   int64_t) { return CatchAll([&] { BackwardOf(object).Apply(grads, gradients); }); },
+    .release_saved = [](void* object) { BackwardOf(object).ReleaseSaved(); },
+    .keep = nullptr,
+    .visit_held = nullptr,
+    .destroy = [](void* object) { delete &BackwardOf(object); },
+};
+
+// "SpinBackward" of acme::spin.Tensor.
+std::string NodeName(const VendorOperator& op) {
+  const std::string base = op.name.substr(op.name.find("::") + 2);
+  return base.substr(0, base.find('.')) + "Backward";
+}
+
+// A node, owned.
+struct ReleaseNode {
+  const MicaAutograd* autograd;
+  void operator()(MicaNode* node) const { autograd->node_release(node); }
 };
 
 // At "Autograd": the forward below it, then the node.
@@ -122,13 +148,16 @@ void RunAutograd(const BoxedKernel& k, const Operator& op, KeySet keys, const Mi
     const ExcludeGuard guard(KeySet(~KeySet::Below(bit).bits()));
     op.RedispatchBoxed(below, args, n, results);
   };
-  AutogradInterface& autograd = GetAutogradInterface();
+  const MicaAutograd& autograd = AutogradTable();
   std::vector<Tensor> inputs;
   for (int64_t i = 0; i < n; ++i)
     if (Has(vendor.record.differentiable, i)) inputs.push_back(TensorIn(args[i]));
-  auto backward = std::make_unique<VendorBackward>(&vendor, args, n);
-  VendorBackward* const kept = backward.get();
-  const NodePtr node = autograd.MakeCustomNode(std::move(backward), inputs);
+  auto* const kept = new VendorBackward(&vendor, args, n);
+  const std::string name = NodeName(vendor);
+  MicaNode* made = nullptr;
+  ThrowIfError(autograd.custom_node(&kVendorFunction, kept, {name.data(), static_cast<int64_t>(name.size())},
+                                    AbiType<TensorSpan>::To(inputs), &made));
+  const std::unique_ptr<MicaNode, ReleaseNode> node(made, {&autograd});
   forward();
   if (!node) return;
   std::vector<Tensor> outputs;
@@ -137,11 +166,15 @@ void RunAutograd(const BoxedKernel& k, const Operator& op, KeySet keys, const Mi
   std::vector<Tensor> without;
   for (int r = 0; r < count; ++r)
     if (!Has(vendor.record.differentiable_results, r)) without.push_back(outputs[static_cast<size_t>(r)]);
-  AutogradInterface::CustomOutputs call;
-  call.non_differentiable = without;
-  call.inputs = inputs;
-  call.outputs = outputs;
-  outputs = autograd.FinishCustom(node, call);
+  MicaCustomOutputs call{};
+  call.struct_size = sizeof(call);
+  call.inputs = AbiType<TensorSpan>::To(inputs);
+  call.outputs = AbiType<TensorSpan>::To(outputs);
+  call.non_differentiable = AbiType<TensorSpan>::To(without);
+  call.materialize_grads = 1;
+  std::vector<Tensor> finished(outputs.size());
+  ThrowIfError(autograd.custom_finish(node.get(), &call, reinterpret_cast<MicaTensor**>(finished.data())));
+  outputs = std::move(finished);
   kept->Keep(args, outputs, autograd, node.get());
   for (int r = 0; r < count; ++r) results[r] = OwnedTensorValue(std::move(outputs[static_cast<size_t>(r)]));
 }

@@ -1,8 +1,9 @@
 // One direction of a recurrent layer made of operators that transforms and autograd know, and
 // its gradient as a recorded computation: what the second gradient and projections run.
 // Each result is in fresh memory; recurrent.cc is the fast way, for all else.
+#include "dispatcher/calls/adapters.h"
 #include "dispatcher/calls/thread_state.h"
-#include "dispatcher/layers/autograd_interface.h"
+#include "dispatcher/layers/autograd_table.h"
 #include "kernels/composite/recurrent.h"
 #include "mica/ops/add.h"
 #include "mica/ops/addcmul.h"
@@ -42,35 +43,56 @@ std::tuple<Tensor, Tensor, Tensor> LayerOfParts(const Layer& l) {
   return {ops::cat(outputs, 0), h.Last(), l.mode == kLstm ? c.Last() : Tensor()};
 }
 
+namespace {
+
+bool RequiresGrad(const MicaAutograd& autograd, const Tensor& t) {
+  return t.defined() && AbiReturn<bool>::Unpack(autograd.requires_grad(t.impl()));
+}
+
+// The gradients of `wanted`, undefined where there is none, as a recorded computation.
+std::vector<Tensor> Gradients(const MicaAutograd& autograd, const std::vector<Tensor>& results,
+                              const std::vector<Tensor>& wanted, const std::vector<Tensor>& grads) {
+  std::vector<MicaGradientPoint> from, to;
+  for (const Tensor& t : results) from.push_back({t.impl(), {}});
+  for (const Tensor& t : wanted) to.push_back({t.impl(), {}});
+  std::vector<Tensor> found(wanted.size());
+  ThrowIfError(
+      autograd.gradients({from.data(), static_cast<int64_t>(from.size())},
+                         {to.data(), static_cast<int64_t>(to.size())}, AbiType<TensorSpan>::To(grads),
+                         MICA_BACKWARD_RETAIN_GRAPH | MICA_BACKWARD_CREATE_GRAPH | MICA_BACKWARD_ALLOW_UNUSED,
+                         reinterpret_cast<MicaTensor**>(found.data())));
+  return found;
+}
+
+}  // namespace
+
 bool IsRecorded(std::initializer_list<const Tensor*> tensors) {
-  AutogradInterface* autograd = CurrentThread().grad_enabled ? LoadedAutogradInterface() : nullptr;
+  const MicaAutograd* autograd = CurrentThread().grad_enabled ? LoadedAutogradTable() : nullptr;
   if (!autograd || t_state.exclude.has(keys::kAutograd)) return false;
   return std::any_of(tensors.begin(), tensors.end(),
-                     [&](const Tensor* t) { return t->defined() && autograd->RequiresGrad(*t); });
+                     [&](const Tensor* t) { return RequiresGrad(*autograd, *t); });
 }
 
 std::tuple<Tensor, Tensor, Tensor, Tensor, Tensor> GradientOfParts(Layer layer, const Tensor& grad_output,
                                                                    const Tensor& grad_h,
                                                                    const Tensor& grad_c) {
-  AutogradInterface& autograd = GetAutogradInterface();
+  const MicaAutograd& autograd = AutogradTable();
   // Aliases, so that a gradient is that of one input alone, though h0 may follow from `gates`.
   Tensor* const inputs[] = {&layer.gates, &layer.weight, &layer.bias, &layer.h0, &layer.c0};
   std::vector<Tensor> wanted, results, grads;
   for (Tensor* input : inputs) {
-    if (!input->defined() || !autograd.RequiresGrad(*input)) continue;
+    if (!RequiresGrad(autograd, *input)) continue;
     *input = ops::alias(*input);
     wanted.push_back(*input);
   }
   const auto [output, h, c] = LayerOfParts(layer);
   for (const auto& [result, grad] : {std::pair(output, grad_output), {h, grad_h}, {c, grad_c}}) {
-    if (!grad.defined() || !result.defined() || !autograd.RequiresGrad(result)) continue;
+    if (!grad.defined() || !RequiresGrad(autograd, result)) continue;
     results.push_back(result);
     grads.push_back(grad);
   }
   std::vector<Tensor> found(wanted.size());
-  if (!results.empty() && !wanted.empty())
-    found = autograd.Gradients(results, wanted, grads,
-                               {.retain_graph = true, .create_graph = true, .allow_unused = true});
+  if (!results.empty() && !wanted.empty()) found = Gradients(autograd, results, wanted, grads);
   Tensor gradients[5];
   size_t next = 0;
   for (int k = 0; k < 5; ++k)

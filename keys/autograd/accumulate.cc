@@ -4,6 +4,7 @@
 #include <mutex>
 
 #include "dispatcher/calls/thread_state.h"
+#include "dispatcher/plugins/status.h"
 #include "keys/autograd/engine_ops.h"
 #include "keys/autograd/meta.h"
 
@@ -90,7 +91,8 @@ void AccumulateGrad::Apply(const Tensor* grads, Tensor*) {
   if (grads[0].defined()) Add(grads[0]);
   if (__builtin_expect(!extra() || extra()->accumulated.empty(), 1)) return;
   const std::vector<NodeExtra::Accumulated> hooks = extra()->accumulated;  // a hook may remove itself
-  for (const NodeExtra::Accumulated& h : hooks) h.hook(*variable());
+  for (const NodeExtra::Accumulated& h : hooks)
+    ThrowIfError(h.hook.function(h.hook.held.object(), variable()->impl()));
 }
 
 }  // namespace mica::autograd

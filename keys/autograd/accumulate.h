@@ -1,7 +1,7 @@
 // AccumulateGrad: the sink of a leaf; adds what arrives to the leaf's grad.
 //
 // It is part of the leaf: the leaf's Meta owns it, and a reference to it is one to
-// the leaf (GraphNode::leaf_), so that using a leaf takes neither lock nor memory.
+// the leaf (Node::leaf_), so that using a leaf takes neither lock nor memory.
 // A gradient that nobody else holds and that lies in memory as the leaf does is
 // taken as it is; others are copied.
 #pragma once
@@ -19,7 +19,7 @@ class AccumulateGrad final : public Node {
   void Refresh();
   void Apply(const Tensor* grads, Tensor* out) override;
   bool RunsBelowAutograd() const override { return false; }  // its hooks are the user's code
-  std::string name() const override { return "AccumulateGrad"; }
+  const char* name() const override { return "AccumulateGrad"; }
   const Tensor* variable() const override { return reinterpret_cast<const Tensor*>(&leaf_); }
 
  private:

@@ -34,7 +34,7 @@ std::string ForwardLine(const Node& node) {
 
 }  // namespace
 
-std::atomic<int> g_anomaly{0};
+std::atomic<uint64_t> g_anomaly{0};
 
 void SetAnomalyCallbacks(std::function<std::string()> record_stack,
                          std::function<void(const std::string&)> report) {

@@ -13,9 +13,7 @@
 
 namespace mica::autograd {
 
-inline constexpr int kAnomalyOn = 1;
-inline constexpr int kAnomalyCheckNan = 2;
-extern std::atomic<int> g_anomaly;
+extern std::atomic<uint64_t> g_anomaly;  // MICA_ANOMALY_*
 inline bool AnomalyMode() { return g_anomaly.load(std::memory_order_relaxed) != 0; }
 
 void SetAnomalyCallbacks(std::function<std::string()> record_stack,

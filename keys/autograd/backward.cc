@@ -18,8 +18,8 @@ void CheckRealRoot(DType dtype, int64_t i) {
 }
 
 // An output given as an edge: its gradient has the shape that the node's forward made.
-Tensor GradOfEdge(const GraphEdge& edge, int64_t i, const Tensor& grad) {
-  const OutputInfo& info = static_cast<Node*>(edge.node.get())->output(static_cast<int>(edge.input_nr));
+Tensor GradOfEdge(const Edge& edge, int64_t i, const Tensor& grad) {
+  const OutputInfo& info = edge.node->output(static_cast<int>(edge.input_nr));
   if (grad.defined()) {
     MICA_CHECK(grad.sizes() == info.sizes(), "The gradient of output (", i, ") has the shape ",
                ShapeText(grad.sizes()), ", and the output, an edge of ", edge.node->name(), ", the shape ",
@@ -45,8 +45,6 @@ Tensor GradOfTensor(const Tensor& t, int64_t i, Tensor grad) {
   return ops::OnesLike(t);
 }
 
-Edge EdgeOf(const GraphEdge& edge) { return {FromHandle(edge.node), edge.input_nr}; }
-
 void AddRoots(GraphTask& task, const GradientPoints& outputs, TensorSpan grads) {
   const auto count = static_cast<int64_t>(outputs.size());
   MICA_CHECK(grads.empty() || grads.size() == count, "The number of gradients (", grads.size(),
@@ -57,7 +55,7 @@ void AddRoots(GraphTask& task, const GradientPoints& outputs, TensorSpan grads) 
     const Tensor& t = point.tensor;
     Tensor grad = grads.empty() ? Tensor() : grads[i];
     if (point.edge.node) {
-      task.AddRoot(EdgeOf(point.edge), GradOfEdge(point.edge, i, grad));
+      task.AddRoot(point.edge, GradOfEdge(point.edge, i, grad));
       continue;
     }
     MICA_CHECK_TYPE(t.defined(), "Output (", i, ") of backward is no tensor.");
@@ -72,12 +70,17 @@ void AddRoots(GraphTask& task, const GradientPoints& outputs, TensorSpan grads) 
 }
 
 Edge InputEdge(const GradientPoint& point, size_t i) {
-  if (point.edge.node) return EdgeOf(point.edge);
+  if (point.edge.node) return point.edge;
   const Tensor& t = point.tensor;
   MICA_CHECK_TYPE(t.defined(), "Input (", i, ") is no tensor.");
   MICA_CHECK(RequiresGrad(t), "One of the differentiated Tensors does not require grad: input (", i, "), ",
              t.ToString(), ".");
   return GradientEdge(t);
+}
+
+GraphTask TaskOf(uint64_t flags) {
+  const bool create_graph = (flags & MICA_BACKWARD_CREATE_GRAPH) != 0;
+  return GraphTask(create_graph || (flags & MICA_BACKWARD_RETAIN_GRAPH) != 0, create_graph);
 }
 
 std::string TextOf(const GradientPoint& point) {
@@ -97,9 +100,8 @@ void RetainGrad(const Tensor& t) {
   fn->EnsureExtra().retain.push_back({meta.output_nr, meta.retained});
 }
 
-void Backward(const GradientPoints& outputs, TensorSpan grads, const GradientPoints& inputs,
-              const BackwardOptions& options) {
-  GraphTask task(options.retain_graph || options.create_graph, options.create_graph);
+void Backward(const GradientPoints& outputs, TensorSpan grads, const GradientPoints& inputs, uint64_t flags) {
+  GraphTask task = TaskOf(flags);
   AddRoots(task, outputs, grads);
   for (size_t i = 0; i < inputs.size(); ++i) {
     const Edge edge = InputEdge(inputs[i], i);
@@ -112,8 +114,8 @@ void Backward(const GradientPoints& outputs, TensorSpan grads, const GradientPoi
 }
 
 std::vector<Tensor> Gradients(const GradientPoints& outputs, const GradientPoints& inputs,
-                              TensorSpan grad_outputs, const BackwardOptions& options) {
-  GraphTask task(options.retain_graph || options.create_graph, options.create_graph);
+                              TensorSpan grad_outputs, uint64_t flags) {
+  GraphTask task = TaskOf(flags);
   AddRoots(task, outputs, grad_outputs);
   MICA_CHECK(!inputs.empty(), "grad requires non-empty inputs.");
   std::vector<Edge> edges;
@@ -129,14 +131,15 @@ std::vector<Tensor> Gradients(const GradientPoints& outputs, const GradientPoint
     // A gradient that is the same everywhere is one number, which a write of a part would change everywhere.
     if (grad.defined() && HasInternalOverlap(grad.sizes(), grad.strides()) != InternalOverlap::kNo)
       grad = ops::Clone(grad);
-    MICA_CHECK(grad.defined() || options.allow_unused || options.materialize_grads,
+    const bool materialize = (flags & MICA_BACKWARD_MATERIALIZE_GRADS) != 0;
+    MICA_CHECK(grad.defined() || materialize || (flags & MICA_BACKWARD_ALLOW_UNUSED) != 0,
                "The differentiated tensor, input (", i, "), ", TextOf(inputs[i]),
                ", appears to not have been used in the graph. Set allow_unused=True if this is the desired "
                "behavior, to get None for it.");
-    if (!grad.defined() && options.materialize_grads) {
+    if (!grad.defined() && materialize) {
       const OutputInfo& info = edges[i].node->output(static_cast<int>(edges[i].input_nr));
       grad = ops::ZerosOf(info.sizes(), info.dtype, info.device);
-      if (options.create_graph) SetRequiresGrad(grad, true);
+      if (flags & MICA_BACKWARD_CREATE_GRAPH) SetRequiresGrad(grad, true);
     }
     result[i] = std::move(grad);
   }

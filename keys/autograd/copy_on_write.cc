@@ -10,6 +10,7 @@
 #include "dispatcher/frames/frames.h"
 #include "keys/autograd/data_alias.h"
 #include "keys/autograd/kernel.h"
+#include "keys/autograd/saved_tensor.h"
 
 namespace mica::autograd {
 namespace {
@@ -105,7 +106,7 @@ thread_local std::vector<std::shared_ptr<CopyOnWrite>> t_blocks;  // innermost l
 
 }  // namespace
 
-AutogradInterface::SavedLister PushCopyOnWrite() {
+SavedLister PushCopyOnWrite() {
   auto hooks = std::make_shared<CopyOnWrite>();
   PushSavedTensorHooks(hooks);
   hooks->outer = SetWriteWatcher(hooks.get());

@@ -5,12 +5,18 @@
 // only what is written costs memory. Behind graph.allow_mutation_on_saved_tensors.
 #pragma once
 
-#include "dispatcher/layers/autograd_interface.h"
+#include <functional>
+#include <vector>
+
+#include "tensor/tensor.h"
 
 namespace mica::autograd {
 
+// Lists what is still saved so, or of it the copies alone.
+using SavedLister = std::function<std::vector<Tensor>(bool copies)>;
+
 // On this thread; they nest, with each other and with other hooks.
-AutogradInterface::SavedLister PushCopyOnWrite();
+SavedLister PushCopyOnWrite();
 void PopCopyOnWrite();
 
 }  // namespace mica::autograd

@@ -14,7 +14,7 @@ class CopySlices final : public Node {
   CopySlices(const Tensor& base, ViewGeometry view, NodeRef fn, int written);
   void Apply(const Tensor* grads, Tensor* out) override;
   void ReleaseSaved() override;
-  std::string name() const override { return "CopySlices"; }
+  const char* name() const override { return "CopySlices"; }
 
  private:
   Dims base_strides_;

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "dispatcher/calls/adapters.h"
 #include "dispatcher/calls/thread_state.h"
 #include "dispatcher/frames/frames.h"
 #include "keys/autograd/engine_ops.h"
@@ -32,28 +33,27 @@ void CustomNode::Apply(const Tensor* grads, Tensor* out) {
   if (materialize_grads_) {
     for (int i = 0; i < num_outputs(); ++i) list[static_cast<size_t>(i)] = GradOrZeros(*this, grads, i);
   }
-  std::vector<Tensor> result = backward_->Apply(std::move(list));
-  const auto given = static_cast<int>(result.size());
-  for (int i = num_next(); i < given; ++i) {
-    MICA_CHECK(!result[static_cast<size_t>(i)].defined(), "The backward of ", name(), " returned (", given,
-               ") gradients; its forward has (", num_next(), ") inputs.");
-  }
-  for (int i = 0; i < std::min(given, num_next()); ++i) out[i] = std::move(result[static_cast<size_t>(i)]);
+  static_assert(sizeof(Tensor) == sizeof(MicaTensor*));
+  ThrowIfError(function_.backward(object_.get(), AbiType<TensorSpan>::To(list),
+                                  reinterpret_cast<MicaTensor**>(out), num_next()));
 }
 
 void CustomNode::Destroy() {
-  if (!backward_->Keep(this)) Node::Destroy();
+  if (!function_.keep || function_.keep(object_.get(), this) == 0) Node::Destroy();
 }
 
-NodePtr MakeCustomNode(std::unique_ptr<CustomBackward> backward, TensorSpan inputs) {
-  if (!Recording(inputs)) return NodePtr();
-  NodeRef node = MakeNode<CustomNode>(std::move(backward));
+NodeRef MakeCustomNode(const MicaCustomFunction& function, CustomObject object, std::string name,
+                       TensorSpan inputs) {
+  if (!Recording(inputs)) return NodeRef();
+  NodeRef node = MakeNode<CustomNode>(function, std::move(object), std::move(name));
   Link(*node, {}, inputs);
-  return ToHandle(std::move(node));
+  return node;
 }
 
-std::vector<Tensor> FinishCustom(const NodePtr& handle, const AutogradInterface::CustomOutputs& call) {
-  auto* node = static_cast<CustomNode*>(handle.get());
+std::vector<Tensor> FinishCustom(Node* made, const CustomOutputs& call) {
+  auto* node = dynamic_cast<CustomNode*>(made);
+  MICA_CHECK_TYPE(node || !made, "The node of a custom function's call is a ", made->name(),
+                  ", which was not made for one (custom_node).");
   if (node) node->set_materialize_grads(call.materialize_grads);
   std::vector<Tensor> results(call.outputs.begin(), call.outputs.end());
   for (const Tensor& d : call.dirty) {
@@ -86,7 +86,7 @@ std::vector<Tensor> FinishCustom(const NodePtr& handle, const AutogradInterface:
                  "If your Function modifies inplace an input that "
                  "is a view of another Tensor, it cannot return more than one Tensor; ",
                  node->name(), " returns (", results.size(), "). Clone the input, or return one Tensor.");
-      CheckInplace(t, node->name().c_str());
+      CheckInplace(t, node->name());
       const auto edge = std::find_if(call.inputs.begin(), call.inputs.end(),
                                      [&](const Tensor& x) { return x.defined() && x.is_same(t); });
       RebaseHistory(t, *node, edge == call.inputs.end() ? 0 : static_cast<int>(edge - call.inputs.begin()));

@@ -2,32 +2,58 @@
 #pragma once
 
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "keys/autograd/node.h"
 
 namespace mica::autograd {
 
+struct DestroyCustom {
+  void (*destroy)(void*) = nullptr;
+  void operator()(void* object) const {
+    if (destroy) destroy(object);
+  }
+};
+// What a custom function's node was made with, owned.
+using CustomObject = std::unique_ptr<void, DestroyCustom>;
+
 class CustomNode final : public Node {
  public:
-  explicit CustomNode(std::unique_ptr<CustomBackward> backward) : backward_(std::move(backward)) {}
+  CustomNode(const MicaCustomFunction& function, CustomObject object, std::string name)
+      : function_(function), object_(std::move(object)), name_(std::move(name)) {}
   void Apply(const Tensor* grads, Tensor* out) override;
-  void ReleaseSaved() override { backward_->ReleaseSaved(); }
-  std::shared_ptr<void>* Context() override { return backward_->Context(); }
+  void ReleaseSaved() override {
+    if (function_.release_saved) function_.release_saved(object_.get());
+  }
+  void* ObjectOf(const MicaCustomFunction* function) const override {
+    return function == &function_ ? object_.get() : nullptr;
+  }
+  void VisitHeld(void* to, MicaVisitHeld visit) override {
+    if (function_.visit_held) function_.visit_held(object_.get(), to, visit);
+  }
   bool RunsBelowAutograd() const override { return false; }
-  std::string name() const override { return backward_->Name(); }
+  const char* name() const override { return name_.c_str(); }
   void set_materialize_grads(bool on) { materialize_grads_ = on; }
 
  protected:
   void Destroy() override;
 
  private:
-  std::unique_ptr<CustomBackward> backward_;
+  const MicaCustomFunction& function_;
+  CustomObject object_;
+  const std::string name_;
   bool materialize_grads_ = true;
 };
 
-// See AutogradInterface::MakeCustomNode and FinishCustom.
-NodePtr MakeCustomNode(std::unique_ptr<CustomBackward> backward, TensorSpan inputs);
-std::vector<Tensor> FinishCustom(const NodePtr& node, const AutogradInterface::CustomOutputs& call);
+struct CustomOutputs {  // MicaCustomOutputs
+  TensorSpan inputs, outputs, dirty, non_differentiable;
+  bool materialize_grads;
+};
+
+// See MicaAutograd::custom_node and custom_finish.
+NodeRef MakeCustomNode(const MicaCustomFunction& function, CustomObject object, std::string name,
+                       TensorSpan inputs);
+std::vector<Tensor> FinishCustom(Node* node, const CustomOutputs& call);
 
 }  // namespace mica::autograd

@@ -5,6 +5,7 @@
 #include <unordered_map>
 
 #include "dispatcher/frames/frames.h"
+#include "keys/autograd/forward.h"
 #include "keys/autograd/meta.h"
 
 namespace mica::autograd {
@@ -47,6 +48,13 @@ Storage AliasOf(StorageImpl* owner) {
   return alias;
 }
 
+// Whether data can be put behind `t`: it is of no transform, or of dual levels and without a tangent.
+bool IsReplaceable(const Tensor& t) {
+  for (const Tensor* at = &t; frames::IsWrapper(*at); at = &frames::WrapperOf(*at).value)
+    if (frames::WrapperOf(*at).kind != forward::JvpKind() || forward::HasTangent(*at)) return false;
+  return true;
+}
+
 }  // namespace
 
 StorageImpl* OwnerOf(StorageImpl* storage) {
@@ -63,6 +71,36 @@ Tensor DataAlias(const Tensor& t) {
   if (shown || t.is_inference() || t.device().is_meta()) return alias;
   alias.impl()->MoveTo(AliasOf(OwnerOf(alias.impl()->storage)).get());
   return alias;
+}
+
+void SetData(const Tensor& t, const Tensor& data) {
+  MICA_CHECK(t.dtype() == data.dtype() || !t.requires_grad() || IsDifferentiable(data.dtype()),
+             "data set to a tensor that requires gradients must be floating point or complex dtype; this "
+             "data's dtype is (",
+             Name(data.dtype()), ").");
+  MICA_CHECK_IMPLEMENTED(
+      IsReplaceable(t) && IsReplaceable(data) && (!frames::IsWrapper(t) || t.dtype() == data.dtype()),
+      "The data of a tensor cannot be replaced inside a transform (mica.func); use copy_.");
+  if (t.is_same(data)) return;
+  if (t.is_view()) LeaveBase(t);
+  if (frames::IsWrapper(data)) return SetData(t, frames::WrapperOf(data).value);
+  if (frames::IsWrapper(t)) {
+    SetData(frames::WrapperOf(t).value, data);
+    return frames::Refresh(t);
+  }
+  TensorImpl* to = t.impl();
+  const TensorImpl* from = data.impl();
+  to->MoveTo(OwnerOf(from->storage));
+  to->dl.data = from->dl.data;
+  to->dl.device = from->dl.device;
+  to->dl.dtype = from->dl.dtype;
+  constexpr uint64_t kOfData = MICA_TENSOR_HAS_DATA | (uint64_t{0xff} << MICA_TENSOR_DTYPE_SHIFT) |
+                               (uint64_t{0xff} << MICA_TENSOR_BACKEND_SHIFT) | tensor_flags::kInference;
+  to->flags = (to->flags & ~kOfData) | (from->flags & kOfData);
+  const KeySet of_data = keys::kBackends | keys::kOfMemory;
+  to->keys = (to->keys - of_data) | (from->keys & of_data);
+  to->SetSizesStrides(from->sizes(), from->strides());
+  RefreshAccumulator(t);
 }
 
 }  // namespace mica::autograd

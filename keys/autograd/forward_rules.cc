@@ -160,7 +160,7 @@ class TwoBackwards {
     for (size_t i = 0; i < outputs_.size(); ++i) {
       const Tensor& y = outputs_[i];
       if (!y.defined() || !IsDifferentiable(y.dtype()) || !RequiresGrad(y)) continue;
-      if (const NodeRef node = GradFn(y); node && node->name() == "NotImplementedBackward")
+      if (const NodeRef node = GradFn(y); node && std::string_view(node->name()) == "NotImplementedBackward")
         frames::ThrowNoRule(op_, jvp);
       which.push_back(i);
       recorded.push_back(y);
@@ -169,10 +169,9 @@ class TwoBackwards {
       SetRequiresGrad(cotangents.back(), true);
     }
     if (recorded.empty()) return;
-    BackwardOptions options;
-    options.create_graph = options.retain_graph = options.allow_unused = true;
     const std::vector<Tensor> gradients =
-        Gradients(PointsOf(recorded), PointsOf(inputs_), cotangents, options);
+        Gradients(PointsOf(recorded), PointsOf(inputs_), cotangents,
+                  MICA_BACKWARD_CREATE_GRAPH | MICA_BACKWARD_RETAIN_GRAPH | MICA_BACKWARD_ALLOW_UNUSED);
     std::vector<Tensor> linear, along;
     for (size_t i = 0; i < gradients.size(); ++i) {
       if (!gradients[i].defined()) continue;
@@ -184,8 +183,8 @@ class TwoBackwards {
       along.push_back(tangents_[i]);
     }
     if (linear.empty()) return;
-    options.create_graph = options.retain_graph = false;
-    std::vector<Tensor> found = Gradients(PointsOf(linear), PointsOf(cotangents), along, options);
+    std::vector<Tensor> found =
+        Gradients(PointsOf(linear), PointsOf(cotangents), along, MICA_BACKWARD_ALLOW_UNUSED);
     // Recorded, but not from the cotangents on.
     if (std::none_of(found.begin(), found.end(), [](const Tensor& t) { return t.defined(); }))
       for (const Tensor& gradient : linear) CheckZero(gradient);

@@ -6,6 +6,7 @@
 
 #include "dispatcher/calls/thread_state.h"
 #include "dispatcher/frames/frames.h"
+#include "dispatcher/plugins/status.h"
 #include "keys/autograd/accumulate.h"
 #include "keys/autograd/anomaly.h"
 #include "keys/autograd/engine_ops.h"
@@ -16,7 +17,7 @@ namespace mica::autograd {
 namespace {
 
 thread_local constinit GraphTask* t_task __attribute__((tls_model("initial-exec"))) = nullptr;
-std::atomic<void (*)()> g_interrupt_check{nullptr};
+std::atomic<MicaStatus (*)()> g_interrupt_check{nullptr};
 constexpr uint32_t kNodesBetweenChecks = 32;
 
 // Whether a sum may be written: nobody else can see it, and nothing records.
@@ -71,12 +72,18 @@ bool AnyDefined(const Tensor* t, int n) {
   return std::any_of(t, t + n, [](const Tensor& x) { return x.defined(); });
 }
 
+// A list of tensors as C has it.
+MicaTensor** Raw(std::vector<Tensor>& list) {
+  static_assert(sizeof(Tensor) == sizeof(MicaTensor*));
+  return reinterpret_cast<MicaTensor**>(list.data());
+}
+
 // Runs a hook that changes `list`, and checks what it made of it.
 template <typename F>
 void RunHook(const Node& node, const std::vector<Tensor>& list, F&& hook) {
   const std::vector<Tensor> before = list;
-  hook();
-  for (size_t i = 0; i < std::min(before.size(), list.size()); ++i) CheckHookResult(node, before[i], list[i]);
+  ThrowIfError(hook());
+  for (size_t i = 0; i < list.size(); ++i) CheckHookResult(node, before[i], list[i]);
 }
 
 // Tasks nest: a node's backward may run one of its own.
@@ -96,7 +103,7 @@ class TaskGuard {
 
 }  // namespace
 
-void SetInterruptCheck(void (*check)()) { g_interrupt_check.store(check); }
+void SetInterruptCheck(MicaStatus (*check)()) { g_interrupt_check.store(check); }
 
 GraphTask* GraphTask::Current() { return t_task; }
 Node* GraphTask::CurrentNode() { return t_task ? t_task->running_ : nullptr; }
@@ -250,7 +257,7 @@ void GraphTask::Run() {
     ready_.pop_back();
     RunNode(index);
     if (++count % kNodesBetweenChecks == 0) {
-      if (void (*check)() = g_interrupt_check.load(std::memory_order_relaxed)) check();
+      if (MicaStatus(*check)() = g_interrupt_check.load(std::memory_order_relaxed)) ThrowIfError(check());
     }
   }
   JoinStreams();
@@ -284,7 +291,9 @@ void GraphTask::PreHooks(Node& node, Tensor* grads) {
   const std::vector<NodeExtra::TensorPre> tensor_hooks = extra.tensor_pre;  // a hook may remove itself
   for (const NodeExtra::TensorPre& h : tensor_hooks) {
     Tensor& grad = grads[h.output_nr];
-    Tensor changed = h.hook(grad);
+    const MicaTensorResult made = h.hook.function(h.hook.held.object(), grad.impl());
+    ThrowIfError(made.status);
+    Tensor changed = Tensor::Steal(made.value);
     if (!changed.defined()) continue;
     CheckHookResult(node, grad, changed);
     grad = std::move(changed);
@@ -368,8 +377,9 @@ void GraphTask::Evaluate(Node& node, Tensor* grads, int num_grads, Tensor* out) 
     if (!extra.pre.empty()) {
       std::vector<Tensor> list(grads, grads + num_grads);
       const std::vector<NodeExtra::Pre> hooks = extra.pre;
-      for (const NodeExtra::Pre& h : hooks) RunHook(node, list, [&] { h.hook(list); });
-      std::move(list.begin(), list.begin() + std::min<std::ptrdiff_t>(num_grads, std::ssize(list)), grads);
+      for (const NodeExtra::Pre& h : hooks)
+        RunHook(node, list, [&] { return h.hook.function(h.hook.held.object(), Raw(list), num_grads); });
+      std::move(list.begin(), list.end(), grads);
     }
     if (!extra.post.empty()) incoming.assign(grads, grads + num_grads);
   }
@@ -382,7 +392,7 @@ void GraphTask::Evaluate(Node& node, Tensor* grads, int num_grads, Tensor* out) 
     }
     try {
       node.Apply(grads, out);
-      if (__builtin_expect((g_anomaly.load(std::memory_order_relaxed) & kAnomalyCheckNan) != 0, 0)) {
+      if (__builtin_expect((g_anomaly.load(std::memory_order_relaxed) & MICA_ANOMALY_CHECK_NAN) != 0, 0)) {
         CheckNan(node, out, node.num_next());
       }
     } catch (...) {
@@ -394,8 +404,11 @@ void GraphTask::Evaluate(Node& node, Tensor* grads, int num_grads, Tensor* out) 
     t_state.exclude = outer_exclude_;
     std::vector<Tensor> list(out, out + node.num_next());
     const std::vector<NodeExtra::Post> hooks = node.extra()->post;
-    for (const NodeExtra::Post& h : hooks) RunHook(node, list, [&] { h.hook(list, incoming); });
-    std::move(list.begin(), list.begin() + std::min<std::ptrdiff_t>(node.num_next(), std::ssize(list)), out);
+    for (const NodeExtra::Post& h : hooks)
+      RunHook(node, list, [&] {
+        return h.hook.function(h.hook.held.object(), Raw(list), node.num_next(), Raw(incoming), num_grads);
+      });
+    std::move(list.begin(), list.end(), out);
   }
 }
 

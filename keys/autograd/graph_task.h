@@ -113,7 +113,7 @@ class GraphTask {
   std::unique_ptr<absl::flat_hash_map<const Node*, uint32_t>> shared_;
 };
 
-// Called every few nodes; throws to stop.
-void SetInterruptCheck(void (*check)());
+// Called every few nodes; an error stops the run.
+void SetInterruptCheck(MicaStatus (*check)());
 
 }  // namespace mica::autograd

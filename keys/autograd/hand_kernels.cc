@@ -29,7 +29,7 @@ class AsStridedBackward0 final : public Node {
   Dims input_strides;
   int64_t input_offset = 0;
   StridedPlace result;
-  std::string name() const override { return "AsStridedBackward0"; }
+  const char* name() const override { return "AsStridedBackward0"; }
   void Apply(const Tensor* grads, Tensor* out) override {
     if (Wants(0))
       out[0] = AsStridedBackward(grads[0], {ToDims(input(0).sizes()), input_strides, input_offset}, result);
@@ -107,7 +107,7 @@ void RefuseResize(const BoxedKernel&, const Operator& op, KeySet keys, const Mic
 class NotImplementedBackward final : public Node {
  public:
   explicit NotImplementedBackward(const char* op) : op_(op) {}
-  std::string name() const override { return "NotImplementedBackward"; }
+  const char* name() const override { return "NotImplementedBackward"; }
   void Apply(const Tensor*, Tensor*) override {
     MICA_THROW(kNotImplemented, "Here the derivative for '", op_,
                "' is not implemented: the operator has no gradient formula, and a gradient flows into its "
@@ -122,7 +122,7 @@ class NotImplementedBackward final : public Node {
 // The grad_fn of what an operator without a gradient wrote.
 class NotDifferentiableBackward final : public Node {
  public:
-  std::string name() const override { return "NotDifferentiableBackward"; }
+  const char* name() const override { return "NotDifferentiableBackward"; }
   void Apply(const Tensor*, Tensor* out) override {
     for (int i = 0; i < num_next(); ++i)
       if (Wants(i)) out[i] = ZerosFor(*this, i);

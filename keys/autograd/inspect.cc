@@ -8,10 +8,10 @@ namespace {
 
 class Names final : public SavedVisitor {
  public:
-  void VisitTensor(const char* name, SavedTensor&) override { names.emplace_back(name); }
-  void VisitTensors(const char* name, SavedTensors&) override { names.emplace_back(name); }
-  void VisitValue(const char* name, Value) override { names.emplace_back(name); }
-  std::vector<std::string> names;
+  void VisitTensor(const char* name, SavedTensor&) override { names.push_back(name); }
+  void VisitTensors(const char* name, SavedTensors&) override { names.push_back(name); }
+  void VisitValue(const char* name, Value) override { names.push_back(name); }
+  std::vector<const char*> names;
 };
 
 // What has one name; `found` stays false where nothing has.
@@ -46,16 +46,7 @@ One Find(Node& node, std::string_view name) {
 
 }  // namespace
 
-std::vector<GraphValue> ResultsOf(const Node& node) {
-  std::vector<GraphValue> results;
-  for (int i = 0; i < node.num_outputs(); ++i) {
-    const OutputInfo& info = node.output(i);
-    results.push_back({info.defined, info.defined ? ToDims(info.sizes()) : Dims(), info.dtype, info.device});
-  }
-  return results;
-}
-
-std::vector<std::string> SavedNamesOf(Node& node) {
+std::vector<const char*> SavedNamesOf(Node& node) {
   Names names;
   node.VisitSaved(names);
   return names.names;

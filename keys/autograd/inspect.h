@@ -1,4 +1,4 @@
-// Reading a node from outside: what its forward's results looked like, what it saved.
+// Reading from outside what a node saved.
 //
 // Behind grad_fn._saved_* and mica.autograd.graph; nothing in backward uses it.
 #pragma once
@@ -6,12 +6,12 @@
 #include <string_view>
 #include <vector>
 
-#include "keys/autograd/node.h"
+#include "keys/autograd/saved_tensor.h"
+#include "schema/value.h"
 
 namespace mica::autograd {
 
-std::vector<GraphValue> ResultsOf(const Node& node);
-std::vector<std::string> SavedNamesOf(Node& node);
+std::vector<const char*> SavedNamesOf(Node& node);
 bool HasSaved(Node& node, std::string_view name);
 // Throws where the node saved nothing of that name, or it is freed.
 Value SavedOf(Node& node, std::string_view name);

@@ -48,7 +48,7 @@ int64_t OutputInfo::numel() const {
   return n;
 }
 
-Node::Node() : sequence_(t_sequence++) {
+Node::Node() : MicaNode{nullptr}, sequence_(t_sequence++) {
   if (__builtin_expect(AnomalyMode(), 0)) RecordForward(*this);
 }
 

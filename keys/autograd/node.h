@@ -7,14 +7,19 @@
 // are destroyed without recursion, however deep the graph is.
 //
 // Generated code (build/generated/mica/autograd) and the files of this folder
-// subclass Node; everybody else sees GraphNode (dispatcher/layers/autograd_interface.h).
+// subclass Node; everybody else sees MicaNode (<mica/autograd.h>).
 #pragma once
 
+#include <mica/autograd.h>
+
+#include <atomic>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
-#include "dispatcher/layers/autograd_interface.h"
+#include "keys/autograd/held.h"
+#include "tensor/shape.h"
 #include "tensor/small_pool.h"
 #include "tensor/tensor.h"
 
@@ -94,7 +99,7 @@ struct NodeExtra {
   struct TensorPre {
     uint32_t output_nr;
     uint64_t id;
-    TensorHook hook;
+    Hook<MicaTensorHook> hook;
   };
   struct Retain {
     uint32_t output_nr;
@@ -102,15 +107,15 @@ struct NodeExtra {
   };
   struct Pre {
     uint64_t id;
-    NodeHook hook;
+    Hook<MicaNodeHook> hook;
   };
   struct Post {
     uint64_t id;
-    NodePostHook hook;
+    Hook<MicaNodePostHook> hook;
   };
   struct Accumulated {  // of a leaf's node
     uint64_t id;
-    AccumulateHook hook;
+    Hook<MicaAccumulateHook> hook;
   };
   std::vector<TensorPre> tensor_pre;  // those of one output stand together
   std::vector<Accumulated> accumulated;
@@ -119,12 +124,31 @@ struct NodeExtra {
   std::vector<Post> post;
   std::string stack;
   NodeRef parent;  // the node in whose backward this one was made
-  std::shared_ptr<void> data;
+  Held data;
 };
 
-class Node : public GraphNode {
+class Node : public MicaNode {
  public:
   static constexpr int kInlineEdges = 3;
+
+  virtual const char* name() const = 0;  // "AddBackward0"
+  void Retain() {
+    if (leaf_) return leaf_->Retain();
+    refs_.fetch_add(1, std::memory_order_relaxed);
+  }
+  void Release() {
+    if (leaf_) return leaf_->Release();
+    if (refs_.fetch_sub(1, std::memory_order_acq_rel) == 1) Destroy();
+  }
+  // Retain, unless the last reference is gone; of nodes that are no leaf's.
+  bool TryRetain() {
+    uint32_t n = refs_.load(std::memory_order_relaxed);
+    while (n != 0)
+      if (refs_.compare_exchange_weak(n, n + 1, std::memory_order_relaxed)) return true;
+    return false;
+  }
+  // Whether the caller's reference is the only one; never of a leaf's node.
+  bool IsHeldOnce() const { return !leaf_ && refs_.load(std::memory_order_acquire) == 1; }
 
   // Gradients of the forward's outputs in, of its inputs out. `grads` has
   // num_outputs() tensors, undefined where nothing flows (not all of them are);
@@ -141,13 +165,15 @@ class Node : public GraphNode {
   // Whether Apply must run with Autograd left out of calls when nothing is
   // recorded; a custom function's code decides for itself.
   virtual bool RunsBelowAutograd() const { return true; }
-  virtual const Tensor* variable() const { return nullptr; }    // of AccumulateGrad
-  virtual std::shared_ptr<void>* Context() { return nullptr; }  // of a custom function's
+  virtual const Tensor* variable() const { return nullptr; }  // of AccumulateGrad
+  // Of a custom function's node.
+  virtual void* ObjectOf(const MicaCustomFunction*) const { return nullptr; }
+  virtual void VisitHeld(void* /*to*/, MicaVisitHeld) {}
   // Saved tensors are freed when the whole backward ends: of nodes that a
   // backward may run twice, alone and inside a CopySlices.
   bool releases_at_end() const { return releases_at_end_; }
   void set_releases_at_end() { releases_at_end_ = true; }
-  uint64_t sequence_number() const final { return sequence_; }
+  uint64_t sequence_number() const { return sequence_; }
 
   // ---- edges: one for each differentiable input of the forward
   int num_next() const { return num_next_; }
@@ -189,12 +215,18 @@ class Node : public GraphNode {
 
  protected:
   Node();
-  ~Node() override;
-  void Destroy() override;
+  virtual ~Node();
+  Node(const Node&) = delete;
+  Node& operator=(const Node&) = delete;
+  virtual void Destroy();
+  // The node that adds to a leaf's grad is part of the leaf: whoever holds the
+  // node holds the leaf. NULL for other nodes.
+  TensorImpl* leaf_ = nullptr;
   uint64_t sequence_;
 
  private:
   friend class GraphTask;
+  std::atomic<uint32_t> refs_{1};
   // Which running task keeps its state of this node at `task_index_`; a second
   // task on the same node uses its own map.
   std::atomic<GraphTask*> task_{nullptr};
@@ -216,7 +248,7 @@ Ref<T> MakeNode(A&&... a) {
   return Ref<T>::Steal(new T(std::forward<A>(a)...));
 }
 
-inline NodePtr ToHandle(NodeRef n) { return NodePtr::Steal(n.release()); }
-inline NodeRef FromHandle(const NodePtr& p) { return NodeRef::Borrow(static_cast<Node*>(p.get())); }
+// A node as its callers know it.
+inline Node* FromAbi(MicaNode* node) { return static_cast<Node*>(node); }
 
 }  // namespace mica::autograd

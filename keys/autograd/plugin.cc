@@ -1,5 +1,5 @@
 // The plugin's entry: registers the generated kernels, the hand-written ones and
-// the interface.
+// the table that others see.
 //
 // A layer of this repository: C++ against libmica of the same build, so the
 // registrar's context is the plugin's Scope.
@@ -8,7 +8,7 @@
 #include "keys/autograd/forward_kernel.h"
 #include "keys/autograd/grad_frame.h"
 #include "keys/autograd/hand_kernels.h"
-#include "keys/autograd/interface.h"
+#include "keys/autograd/table.h"
 #include "mica/fingerprint.h"
 
 namespace mica::autograd {
@@ -35,11 +35,11 @@ void Init(const MicaHost*, const MicaRegistrar* registrar) {
   RegisterGradFrame(scope);
   forward::RegisterForwardMode(scope);
   forward::RegisterForwardRules(scope);
-  scope.AddInterface(kAutogradExtension, &Interface());
+  plugin::Registrar(registrar, "").Extension(MICA_AUTOGRAD_EXTENSION, &kTable.table);
 }
 
 }  // namespace
 }  // namespace mica::autograd
 
-MICA_PLUGIN("autograd", "Mica", "0.1", "", MICA_CORE_BUILD, "layer:Autograd,layer:grad,layer:jvp",
-            ::mica::autograd::Init)
+MICA_PLUGIN("autograd", "Mica", "0.1", "", MICA_CORE_BUILD,
+            "layer:Autograd,layer:grad,layer:jvp,extension:mica.autograd", ::mica::autograd::Init)

@@ -10,6 +10,7 @@
 #pragma once
 
 #include <atomic>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -17,6 +18,12 @@
 #include "keys/autograd/node.h"
 
 namespace mica::autograd {
+
+// `pack` when a tensor is saved, under no_grad; `unpack` when it is used.
+struct SavedTensorHooks {
+  std::function<std::shared_ptr<void>(const Tensor&)> pack;
+  std::function<Tensor(const std::shared_ptr<void>&)> unpack;
+};
 
 class SavedTensor {
  public:

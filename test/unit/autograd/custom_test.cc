@@ -15,8 +15,8 @@ using V = std::vector<double>;
 // y = 2 * x with a backward that says 20, to see that ours is the one that runs.
 Tensor Twice(const Tensor& x, std::vector<Tensor> dirty = {}) {
   NodePtr node = Autograd().MakeCustomNode(
-      std::make_unique<LambdaBackward>(
-          "Twice", [](std::vector<Tensor> g) { return std::vector<Tensor>{ops::mul(g[0], Values({20}))}; }),
+      LambdaBackward("Twice",
+                     [](std::vector<Tensor> g) { return std::vector<Tensor>{ops::mul(g[0], Values({20}))}; }),
       {&x, 1});
   Tensor y;
   {
@@ -29,7 +29,7 @@ Tensor Twice(const Tensor& x, std::vector<Tensor> dirty = {}) {
 TEST_CASE("a custom function's backward runs", "[autograd]") {
   const Tensor x = Leaf({3});
   const Tensor y = Twice(x);
-  CHECK(Autograd().GradFn(y)->name() == "Twice");
+  CHECK(Autograd().GradFn(y).name() == "Twice");
   CHECK(Read(y) == V{6});
   Backward(ops::sum(y));
   CHECK(GradOf(x) == V{20});
@@ -49,36 +49,33 @@ TEST_CASE("a custom function may write its input if it says so", "[autograd]") {
 TEST_CASE("outputs that are inputs, that get no gradient, that are none", "[autograd]") {
   const Tensor x = Leaf({3});
   std::vector<size_t> defined;
-  NodePtr node =
-      Autograd().MakeCustomNode(std::make_unique<LambdaBackward>("Three",
-                                                                 [&](std::vector<Tensor> g) {
-                                                                   for (const Tensor& t : g)
-                                                                     defined.push_back(t.defined());
-                                                                   return std::vector<Tensor>{g[0], Tensor()};
-                                                                 }),
-                                {&x, 1});
+  NodePtr node = Autograd().MakeCustomNode(LambdaBackward("Three",
+                                                          [&](std::vector<Tensor> g) {
+                                                            for (const Tensor& t : g)
+                                                              defined.push_back(t.defined());
+                                                            return std::vector<Tensor>{g[0]};
+                                                          }),
+                                           {&x, 1});
   const Tensor outputs[] = {x, Values({1}), Tensor()};
   const std::vector<Tensor> y = Autograd().FinishCustom(
       node, {.inputs = {&x, 1}, .outputs = {outputs, 3}, .non_differentiable = {&outputs[1], 1}});
   CHECK_FALSE(y[0].is_same(x));
   CHECK(y[0].data() == x.data());
-  CHECK(Autograd().GradFn(y[0])->name() == "Three");
+  CHECK(Autograd().GradFn(y[0]).name() == "Three");
   CHECK_FALSE(Autograd().RequiresGrad(y[1]));
   Backward(ops::sum(ops::mul(y[0], Values({4}))));
   CHECK(GradOf(x) == V{4});
   CHECK(defined == std::vector<size_t>{1, 1, 0});  // zeros where no gradient comes, as torch says of them
 }
 
-TEST_CASE("too many and misshapen gradients of a custom function are refused", "[autograd]") {
+TEST_CASE("misshapen gradients of a custom function are refused", "[autograd]") {
   const Tensor x = Leaf({3, 4});
   const auto run = [&](std::vector<Tensor> result) {
     NodePtr node = Autograd().MakeCustomNode(
-        std::make_unique<LambdaBackward>("Bad", [=](std::vector<Tensor>) { return result; }), {&x, 1});
+        LambdaBackward("Bad", [=](std::vector<Tensor>) { return result; }), {&x, 1});
     const Tensor y = Autograd().Detach(x);
     Backward(ops::sum(Autograd().FinishCustom(node, {.inputs = {&x, 1}, .outputs = {&y, 1}})[0]));
   };
-  MICA_REQUIRE_ERROR((run({Values({1, 1}), Values({1, 1})}), 0),
-                     "The backward of Bad returned (2) gradients; its forward has (1) inputs");
   MICA_REQUIRE_ERROR(
       (run({Values({1, 1, 1})}), 0),
       "The backward of Bad returned a gradient of shape [3] for input (0); expected shape [2]");
@@ -90,7 +87,7 @@ TEST_CASE("save_for_backward checks versions and is released", "[autograd]") {
   int released = 0;
   std::unique_ptr<SavedTensorBox> box;
   NodePtr node = Autograd().MakeCustomNode(
-      std::make_unique<LambdaBackward>(
+      LambdaBackward(
           "Square", [&](std::vector<Tensor> g) { return std::vector<Tensor>{ops::mul(g[0], box->Unpack())}; },
           [&] { ++released; }),
       {&kept, 1});
@@ -106,17 +103,16 @@ TEST_CASE("save_for_backward checks versions and is released", "[autograd]") {
 
 TEST_CASE("saved-tensor hooks pack and unpack", "[autograd]") {
   const Tensor x = Leaf({2, 3});
-  auto hooks = std::make_shared<SavedTensorHooks>();
   int packed = 0, unpacked = 0;
-  hooks->pack = [&](const Tensor& t) {
+  const auto pack = [&](const Tensor& t) {
     ++packed;
-    return std::make_shared<V>(Read(t));
+    return Read(t);
   };
-  hooks->unpack = [&](const std::shared_ptr<void>& v) {
+  const auto unpack = [&](const V& v) {
     ++unpacked;
-    return Values(*std::static_pointer_cast<V>(v));
+    return Values(v);
   };
-  Autograd().PushSavedTensorHooks(hooks);
+  Autograd().PushSavedTensorHooks({pack, unpack});
   const Tensor y = ops::exp(ops::mul(x, x));
   Autograd().PopSavedTensorHooks();
   CHECK(packed == 3);

@@ -20,7 +20,7 @@ TEST_CASE("a product gives each factor the other", "[autograd]") {
   const Tensor z = ops::sum(ops::mul(x, y));
   CHECK(Autograd().RequiresGrad(z));
   CHECK_FALSE(Autograd().IsLeaf(z));
-  CHECK(Autograd().GradFn(z)->name() == "SumBackward0");
+  CHECK(Autograd().GradFn(z).name() == "SumBackward0");
   Backward(z);
   CHECK(GradOf(x) == V{4, 5, 6});
   CHECK(GradOf(y) == V{1, 2, 3});
@@ -78,11 +78,10 @@ TEST_CASE("grad() answers for inputs and leaves .grad alone", "[autograd]") {
   CHECK(GradOf(x).empty());
   MICA_REQUIRE_ERROR(Autograd().Gradients({&z, 1}, {&unused, 1}, {}, Retain()),
                      "appears to not have been used in the graph");
-  CHECK_FALSE(Autograd()
-                  .Gradients({&z, 1}, {&unused, 1}, {}, {.retain_graph = true, .allow_unused = true})[0]
-                  .defined());
+  CHECK_FALSE(
+      Autograd().Gradients({&z, 1}, {&unused, 1}, {}, Retain() | MICA_BACKWARD_ALLOW_UNUSED)[0].defined());
   CHECK(Read(Autograd().Gradients({&z, 1}, {&unused, 1}, {},
-                                  {.retain_graph = true, .materialize_grads = true})[0]) == V{0});
+                                  Retain() | MICA_BACKWARD_MATERIALIZE_GRADS)[0]) == V{0});
   const Tensor plain = Values({1});
   MICA_REQUIRE_ERROR(Autograd().Gradients({&z, 1}, {&plain, 1}, {}, {}), "does not require grad");
 }
@@ -121,13 +120,12 @@ TEST_CASE("a result that a formula reads is differentiated through", "[autograd]
 TEST_CASE("later nodes run first", "[autograd]") {
   std::vector<std::string> order;
   const auto traced = [&](const std::string& name, const Tensor& in) {
-    NodePtr node =
-        Autograd().MakeCustomNode(std::make_unique<LambdaBackward>(name,
-                                                                   [&order, name](std::vector<Tensor> g) {
-                                                                     order.push_back(name);
-                                                                     return g;
-                                                                   }),
-                                  {&in, 1});
+    NodePtr node = Autograd().MakeCustomNode(LambdaBackward(name,
+                                                            [&order, name](std::vector<Tensor> g) {
+                                                              order.push_back(name);
+                                                              return g;
+                                                            }),
+                                             {&in, 1});
     const Tensor copy = Autograd().Detach(in);
     return Autograd().FinishCustom(node, {.inputs = {&in, 1}, .outputs = {&copy, 1}})[0];
   };
@@ -180,15 +178,14 @@ TEST_CASE("results without gradient stay without", "[autograd]") {
 
 TEST_CASE("backward may run inside backward", "[autograd]") {
   const Tensor x = Leaf({2}), inner = Leaf({3});
-  NodePtr node =
-      Autograd().MakeCustomNode(std::make_unique<LambdaBackward>("Nested",
-                                                                 [&](std::vector<Tensor> g) {
-                                                                   CHECK(Autograd().InBackward());
-                                                                   const GradModeGuard on(true);
-                                                                   Backward(ops::sum(ops::mul(inner, inner)));
-                                                                   return g;
-                                                                 }),
-                                {&x, 1});
+  NodePtr node = Autograd().MakeCustomNode(LambdaBackward("Nested",
+                                                          [&](std::vector<Tensor> g) {
+                                                            CHECK(Autograd().InBackward());
+                                                            const GradModeGuard on(true);
+                                                            Backward(ops::sum(ops::mul(inner, inner)));
+                                                            return g;
+                                                          }),
+                                           {&x, 1});
   const Tensor copy = Autograd().Detach(x);
   const Tensor y = Autograd().FinishCustom(node, {.inputs = {&x, 1}, .outputs = {&copy, 1}})[0];
   Backward(ops::mul(y, y));

@@ -26,7 +26,7 @@ int Kind(const char* name) {
 Function Grad(const Function& f) {
   return [f](const Tensor& x) {
     const FrameScope scope(Kind("grad"));
-    const Tensor input = Autograd().GradInput(x, scope.frame());
+    const Tensor input = Autograd().GradInput(x);
     const Tensor out = ops::sum(f(input));
     return frames::Unwrap(Autograd().Gradients({&out, 1}, {&input, 1}, {}, {})[0], scope.frame());
   };
@@ -35,7 +35,7 @@ Function Grad(const Function& f) {
 Function Jvp(const Function& f) {
   return [f](const Tensor& x) {
     const FrameScope scope(Kind("jvp"));
-    const Tensor out = f(Autograd().MakeDual(x, Values(V(static_cast<size_t>(x.numel()), 1)), scope.frame()));
+    const Tensor out = f(Autograd().MakeDual(x, Values(V(static_cast<size_t>(x.numel()), 1))));
     const frames::LeaveFrame left;
     return Autograd().Tangent(out);
   };

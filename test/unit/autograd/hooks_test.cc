@@ -76,7 +76,7 @@ TEST_CASE("node hooks see gradients before and after", "[autograd]") {
   const Tensor x = Leaf({3});
   const Tensor z = ops::sum(ops::mul(x, Values({2})));
   const NodePtr node = Autograd().NextEdges(Autograd().GradFn(z).get())[0].node;
-  CHECK(node->name() == "MulBackward0");
+  CHECK(node.name() == "MulBackward0");
   const HookRemover remove =
       Autograd().AddNodeHook(node.get(), [](std::vector<Tensor>& g) { g[0] = ops::mul(g[0], Values({10})); });
   const HookRemover remove_post =
@@ -122,7 +122,7 @@ TEST_CASE("the graph can be walked", "[autograd]") {
   const Tensor y = ops::mul(x, c);
   const std::vector<GraphEdge> next = Autograd().NextEdges(Autograd().GradFn(y).get());
   REQUIRE(next.size() == 2);
-  CHECK(next[0].node->name() == "AccumulateGrad");
+  CHECK(next[0].node.name() == "AccumulateGrad");
   CHECK(Autograd().Variable(next[0].node.get()).is_same(x));
   CHECK_FALSE(next[1].node);
   CHECK(Autograd().GradientEdge(x).node.get() == next[0].node.get());
@@ -130,14 +130,21 @@ TEST_CASE("the graph can be walked", "[autograd]") {
 
 TEST_CASE("anomaly mode prints the forward of the node that failed", "[autograd]") {
   std::vector<std::string> reports;
-  Autograd().SetAnomalyHooks([] { return std::string("  train.py:12 loss = log(x)"); },
-                             [&](const std::string& s) { reports.push_back(s); });
-  Autograd().SetAnomalyMode(true, true);
+  const auto record = [](void*, void* to, void (*write)(void*, MicaStr)) {
+    write(to, python::StrOf("  train.py:12 loss = log(x)"));
+    return MicaStatus{};
+  };
+  const auto report = [](void* to, MicaStr text) {
+    static_cast<std::vector<std::string>*>(to)->emplace_back(python::ViewOf(text));
+    return MicaStatus{};
+  };
+  ThrowIfError(Autograd()->set_anomaly_hooks(record, report, {&reports, nullptr}));
+  Autograd()->set_anomaly_mode(MICA_ANOMALY_ON | MICA_ANOMALY_CHECK_NAN);
   const Tensor x = Leaf({0});
   const Tensor z = ops::sum(ops::mul(ops::log(x), Values({0})));
   MICA_REQUIRE_ERROR((Backward(z), 0), "Function 'LogBackward0' returned nan values in its 0th output.");
-  Autograd().SetAnomalyMode(false, false);
-  Autograd().SetAnomalyHooks({}, {});
+  Autograd()->set_anomaly_mode(0);
+  ThrowIfError(Autograd()->set_anomaly_hooks(nullptr, nullptr, {}));
   REQUIRE(reports.size() == 1);
   CHECK_THAT(reports[0], Catch::Matchers::Contains("train.py:12"));
 }

@@ -1,6 +1,7 @@
-// Functions under mica.autograd and the grad modes: thin covers of
-// AutogradInterface. The public functions are in mica/autograd/.
+// Functions under mica.autograd and the grad modes: thin covers of Autograd's
+// table. The public functions are in mica/autograd/.
 #include "bindings/python/src/autograd/graph_node.h"
+#include "bindings/python/src/module/collector.h"
 #include "bindings/python/src/module/init.h"
 #include "bindings/python/src/operators/arguments.h"
 #include "bindings/python/src/tensor/symbolic.h"
@@ -8,8 +9,6 @@
 
 namespace mica::python {
 namespace {
-
-AutogradInterface& Autograd() { return GetAutogradInterface(); }
 
 PyObject* GradEnabled(PyObject*, PyObject*) { return NewBool(CurrentThread().grad_enabled); }
 PyObject* SetGradEnabled(PyObject*, PyObject* on) {
@@ -49,9 +48,7 @@ GradientPoint PointOf(PyObject* o, const char* what) {
   if (IsTensor(o)) return {Resident(Unwrap(o)), {}};
   MICA_CHECK_TYPE(IsEdge(o), "Argument `", what, "` holds a value of type (", TypeName(o),
                   ") where a Tensor or a GradientEdge is expected.");
-  return {Tensor(),
-          {NodePtr::Borrow(UnwrapNode(PyTuple_GET_ITEM(o, 0))),
-           static_cast<uint32_t>(ToInt(PyTuple_GET_ITEM(o, 1)))}};
+  return {Tensor(), {NodeOf(PyTuple_GET_ITEM(o, 0)), ToInt(PyTuple_GET_ITEM(o, 1))}};
 }
 GradientPoints PointsOf(PyObject* o, const char* what) {
   if (o == Py_None) return {};
@@ -67,6 +64,11 @@ GradientPoints PointsOf(PyObject* o, const char* what) {
   return points;
 }
 
+MicaStatus InterruptStatus() { return CatchAll(CheckInterrupt); }
+uint64_t FlagsOf(int retain_graph, int create_graph) {
+  return (retain_graph ? MICA_BACKWARD_RETAIN_GRAPH : 0) | (create_graph ? MICA_BACKWARD_CREATE_GRAPH : 0);
+}
+
 // _backward(tensors, grads, inputs, retain_graph, create_graph)
 PyObject* Backward(PyObject*, PyObject* args) {
   return Guarded([&] {
@@ -79,9 +81,9 @@ PyObject* Backward(PyObject*, PyObject* args) {
                "backward: Argument `inputs` cannot be empty; name the tensors that get a gradient, or leave "
                "it out.");
     const std::vector<Tensor> g = TensorsOf(grads, "grad_tensors");
-    Autograd().SetInterruptCheck(CheckInterrupt);
-    RunLarge(
-        [&] { Autograd().Backward(t, g, i, {.retain_graph = retain != 0, .create_graph = create != 0}); });
+    const Autograd autograd = GetAutograd();
+    autograd->set_interrupt_check(&InterruptStatus);
+    RunLarge([&] { autograd.Backward(t, g, i, FlagsOf(retain, create)); });
     return NewNone();
   });
 }
@@ -96,134 +98,144 @@ PyObject* Gradients(PyObject*, PyObject* args) {
       throw PythonErrorIsSet();
     const GradientPoints o = PointsOf(outputs, "outputs"), i = PointsOf(inputs, "inputs");
     const std::vector<Tensor> g = TensorsOf(grads, "grad_outputs");
-    Autograd().SetInterruptCheck(CheckInterrupt);
-    return FromTensorList(RunLarge([&] {
-      return Autograd().Gradients(o, i, g, {retain != 0, create != 0, unused != 0, materialize != 0});
-    }));
+    const uint64_t flags = FlagsOf(retain, create) | (unused ? MICA_BACKWARD_ALLOW_UNUSED : 0) |
+                           (materialize ? MICA_BACKWARD_MATERIALIZE_GRADS : 0);
+    const Autograd autograd = GetAutograd();
+    autograd->set_interrupt_check(&InterruptStatus);
+    return FromTensorList(RunLarge([&] { return autograd.Gradients(o, i, g, flags); }));
   });
 }
 
 // _add_tensor_hook(tensor, hook), _add_accumulate_hook(tensor, hook) -> a function that takes it away
-template <typename Make, typename HookOf>
-PyObject* AddHook(PyObject* args, HookRemover (AutogradInterface::*add)(const Tensor&, HookOf), Make make) {
+template <typename Function>
+PyObject* AddHook(PyObject* args, HookRemover (Autograd::*add)(const Tensor&, Function, MicaHeld) const,
+                  Function function) {
   return Guarded([&] {
     PyObject *tensor, *hook;
     if (!PyArg_ParseTuple(args, "O!O", &TensorType, &tensor, &hook)) throw PythonErrorIsSet();
-    HookRemover remover = (Autograd().*add)(Unwrap(tensor), make(hook));
+    HookRemover remover = (GetAutograd().*add)(Unwrap(tensor), function, HoldObject(hook));
     Track(tensor);
     return FromRemover(std::move(remover));
   });
 }
 PyObject* AddTensorHook(PyObject*, PyObject* args) {
-  return AddHook(args, &AutogradInterface::AddTensorHook, MakeTensorHook);
+  return AddHook(args, &Autograd::AddTensorHook, &CallTensorHook);
 }
 PyObject* AddAccumulateHook(PyObject*, PyObject* args) {
-  return AddHook(args, &AutogradInterface::AddAccumulateHook, MakeAccumulateHook);
+  return AddHook(args, &Autograd::AddAccumulateHook, &CallAccumulateHook);
 }
 // _gradient_edge(tensor) -> (Node or None, number)
 PyObject* GradientEdgeOf(PyObject*, PyObject* tensor) {
   return Guarded([&] {
-    GraphEdge edge = Autograd().GradientEdge(TensorIn(tensor, "What a gradient edge is asked for of"));
-    return Check(Py_BuildValue("(NI)", WrapNode(std::move(edge.node)), edge.input_nr));
+    GraphEdge edge = GetAutograd().GradientEdge(TensorIn(tensor, "What a gradient edge is asked for of"));
+    return Check(Py_BuildValue("(NL)", WrapNode(std::move(edge.node)), edge.input_nr));
   });
 }
 // The number of the running backward, None outside of one; whether it comes to a node.
 PyObject* BackwardNumber(PyObject*, PyObject*) {
-  AutogradInterface* const autograd = LoadedAutogradInterface();
-  const uint64_t number = autograd ? autograd->BackwardNumber() : 0;
+  const Autograd autograd = LoadedAutograd();
+  const uint64_t number = autograd ? autograd->backward_number() : 0;
   return number ? PyLong_FromUnsignedLongLong(number) : NewNone();
 }
 PyObject* WillRun(PyObject*, PyObject* node) {
   return Guarded([&] {
     MICA_CHECK_TYPE(IsNode(node), "A Node is expected.");
-    return NewBool(Autograd().WillRun(UnwrapNode(node)));
+    return NewBool(GetAutograd().WillRun(UnwrapNode(node)));
   });
 }
 
 // ---- anomaly mode
+MicaStatus RecordStack(void*, void* to, void (*write)(void* to, MicaStr text)) {
+  return CatchAll([&] {
+    GilAcquire gil;
+    const Ref module(CheckCall(PyImport_ImportModule("mica.autograd.anomaly_mode")));
+    const Ref text(CheckCall(PyObject_CallMethod(module.get(), "_record_stack", nullptr)));
+    write(to, StrOf(StrView(text.get())));
+  });
+}
+MicaStatus ReportFailure(void*, MicaStr report) {
+  return CatchAll([&] {
+    GilAcquire gil;
+    // A warning that is made an error is printed: what backward raises is what failed.
+    if (PyErr_WarnEx(PyExc_UserWarning, std::string(ViewOf(report)).c_str(), 1) < 0)
+      PyErr_WriteUnraisable(nullptr);
+  });
+}
+uint64_t AnomalyMode() {
+  const Autograd autograd = LoadedAutograd();
+  return autograd ? autograd->anomaly_mode() : 0;
+}
 PyObject* SetAnomaly(PyObject*, PyObject* args) {
   return Guarded([&] {
     int enabled, check_nan;
     if (!PyArg_ParseTuple(args, "pp", &enabled, &check_nan)) throw PythonErrorIsSet();
-    Autograd().SetAnomalyMode(enabled != 0, check_nan != 0);
-    Autograd().SetAnomalyHooks(
-        [] {
-          GilAcquire gil;
-          const Ref module(CheckCall(PyImport_ImportModule("mica.autograd.anomaly_mode")));
-          const Ref text(CheckCall(PyObject_CallMethod(module.get(), "_record_stack", nullptr)));
-          return std::string(StrView(text.get()));
-        },
-        [](const std::string& report) {
-          GilAcquire gil;
-          // A warning that is made an error is printed: what backward raises is what failed.
-          if (PyErr_WarnEx(PyExc_UserWarning, report.c_str(), 1) < 0) PyErr_WriteUnraisable(nullptr);
-        });
+    const Autograd autograd = GetAutograd();
+    autograd->set_anomaly_mode((enabled ? MICA_ANOMALY_ON : 0) | (check_nan ? MICA_ANOMALY_CHECK_NAN : 0));
+    ThrowIfError(autograd->set_anomaly_hooks(&RecordStack, &ReportFailure, {}));
     return NewNone();
   });
 }
-PyObject* AnomalyEnabled(PyObject*, PyObject*) {
-  AutogradInterface* const autograd = LoadedAutogradInterface();
-  return NewBool(autograd && autograd->AnomalyEnabled());
-}
+PyObject* AnomalyEnabled(PyObject*, PyObject*) { return NewBool((AnomalyMode() & MICA_ANOMALY_ON) != 0); }
 PyObject* AnomalyCheckNan(PyObject*, PyObject*) {
-  AutogradInterface* const autograd = LoadedAutogradInterface();
-  return NewBool(autograd && autograd->AnomalyCheckNan());
+  return NewBool((AnomalyMode() & MICA_ANOMALY_CHECK_NAN) != 0);
 }
 
 PyObject* PushSavedHooks(PyObject*, PyObject* args) {
   return Guarded([&] {
     PyObject *pack, *unpack;
     if (!PyArg_ParseTuple(args, "OO", &pack, &unpack)) throw PythonErrorIsSet();
-    Autograd().PushSavedTensorHooks(MakeSavedTensorHooks(pack, unpack));
+    GetAutograd().PushSavedTensorHooks(MakeSavedTensorHooks(pack, unpack));
     return NewNone();
   });
 }
 PyObject* PopSavedHooks(PyObject*, PyObject*) {
   return Guarded([&] {
-    Autograd().PopSavedTensorHooks();
+    GetAutograd().PopSavedTensorHooks();
     return NewNone();
   });
 }
 // _forbid_saved_tensor_hooks(message or None) -> the message before
 PyObject* ForbidSavedHooks(PyObject*, PyObject* message) {
   return Guarded([&] {
-    std::optional<std::string> text;
-    if (message != Py_None) text.emplace(StrView(message));
-    text = Autograd().ForbidSavedTensorHooks(std::move(text));
-    return text ? NewStr(*text) : NewNone();
+    std::optional<std::string_view> text;
+    if (message != Py_None) text = StrView(message);
+    const std::optional<std::string> before = GetAutograd().ForbidSavedTensorHooks(text);
+    return before ? NewStr(*before) : NewNone();
   });
 }
 // _push_copy_on_write() -> a function: (only copies?) -> what is still saved for backward
-constexpr const char* kSavedLister = "mica.saved_lister";
+constexpr const char* kSavedCopies = "mica.saved_copies";
+SavedCopies* CopiesOf(PyObject* capsule) {
+  return static_cast<SavedCopies*>(PyCapsule_GetPointer(capsule, kSavedCopies));
+}
 PyObject* ListSaved(PyObject* capsule, PyObject* copies) {
-  return Guarded([&] {
-    auto* lister = static_cast<AutogradInterface::SavedLister*>(PyCapsule_GetPointer(capsule, kSavedLister));
-    return FromTensorList((*lister)(copies == Py_True));
-  });
+  return Guarded([&] { return FromTensorList(CopiesOf(capsule)->List(copies == Py_True)); });
 }
 PyObject* PushCopyOnWrite(PyObject*, PyObject*) {
   static PyMethodDef method = {"saved", ListSaved, METH_O, "saved(only_copies) -> tuple of Tensors"};
   return Guarded([&] {
-    auto lister = std::make_unique<AutogradInterface::SavedLister>(Autograd().PushCopyOnWrite());
-    const Ref capsule = Own(PyCapsule_New(lister.get(), kSavedLister, [](PyObject* o) {
-      delete static_cast<AutogradInterface::SavedLister*>(PyCapsule_GetPointer(o, kSavedLister));
-    }));
-    static_cast<void>(lister.release());
+    std::unique_ptr<SavedCopies> copies = GetAutograd().PushCopyOnWrite();
+    const Ref capsule =
+        Own(PyCapsule_New(copies.get(), kSavedCopies, [](PyObject* o) { delete CopiesOf(o); }));
+    static_cast<void>(copies.release());
     return Check(PyCFunction_New(&method, capsule.get()));
   });
 }
 PyObject* PopCopyOnWrite(PyObject*, PyObject*) {
   return Guarded([&] {
-    Autograd().PopCopyOnWrite();
+    GetAutograd().PopCopyOnWrite();
     return NewNone();
   });
 }
 PyObject* QueueCallback(PyObject*, PyObject* callback) {
   return Guarded([&] {
-    Autograd().QueueCallback([f = SharedObject(callback)] {
-      GilAcquire gil;
-      const Ref result(CheckCall(PyObject_CallNoArgs(f.get())));
-    });
+    const auto call = [](void* function) {
+      return CatchAll([&] {
+        GilAcquire gil;
+        const Ref result(CheckCall(PyObject_CallNoArgs(static_cast<PyObject*>(function))));
+      });
+    };
+    GetAutograd().QueueCallback(call, HoldObject(callback));
     return NewNone();
   });
 }

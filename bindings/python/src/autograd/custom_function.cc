@@ -7,18 +7,18 @@
 // context, Saved keeps the node, which holds the context weakly from then on; when the node is asked
 // for again it leaves Saved and holds the context as before. All of it under the GIL.
 #include "bindings/python/src/autograd/graph_node.h"
+#include "bindings/python/src/module/collector.h"
 #include "bindings/python/src/module/init.h"
 #include "bindings/python/src/operators/arguments.h"
 
 namespace mica::python {
 namespace {
 
-AutogradInterface& Autograd() { return GetAutogradInterface(); }
-
 class PythonBackward;
 struct Saved {
   std::string name;
-  GraphNode* node = nullptr;  // not counted; NULL when it is gone
+  const MicaAutograd* table = nullptr;
+  MicaNode* node = nullptr;  // not counted; NULL when it is gone
   PythonBackward* backward = nullptr;
   NodePtr kept;
   bool freed = false;
@@ -33,65 +33,90 @@ struct Saved {
   NodePtr Node();
 };
 
-class PythonBackward final : public CustomBackward {
+// The object of the custom function that stands for one call of Python's.
+class PythonBackward {
  public:
   PythonBackward(std::shared_ptr<Saved> saved, PyObject* context)
-      : saved_(std::move(saved)), context_(SharedObject(context)) {}
-  ~PythonBackward() override {
-    if (!Py_IsInitialized()) return;
-    GilAcquire gil;
+      : saved_(std::move(saved)), context_(Ref::Borrow(context)) {}
+  // Under the GIL.
+  ~PythonBackward() {
     saved_->Free();
     saved_->node = nullptr;
-    context_.reset();
-    Py_CLEAR(weak_context_);
   }
-  std::string Name() const override { return saved_->name; }
-  std::vector<Tensor> Apply(std::vector<Tensor> grads) override {
+  void Apply(MicaTensorSpan grads, MicaTensor** gradients, int64_t n) {
     GilAcquire gil;
-    const std::shared_ptr<void> context = context_;
-    MICA_INTERNAL(context, "The backward of ", Name(),
+    const Ref context = context_;
+    MICA_INTERNAL(context, "The backward of ", saved_->name,
                   " runs after Python's garbage collector took its ctx.");
-    const Ref function = Own(PyObject_GetAttrString(static_cast<PyObject*>(context.get()), "_backward"));
-    const Ref arguments(FromTensorList(std::move(grads)));
+    const Ref function = Own(PyObject_GetAttrString(context.get(), "_backward"));
+    const TensorSpan list = AbiType<TensorSpan>::From(grads);
+    const Ref arguments(FromTensorList(std::vector<Tensor>(list.begin(), list.end())));
     const Ref result(CheckCall(PyObject_CallObject(function.get(), arguments.get())));
-    MICA_CHECK_TYPE(IsTensorList(result.get(), true), "The backward of ", Name(),
+    MICA_CHECK_TYPE(IsTensorList(result.get(), true), "The backward of ", saved_->name,
                     " must return Tensors and Nones.");
-    return ToTensorList(result.get());
+    std::vector<Tensor> given = ToTensorList(result.get());
+    for (size_t i = 0; i < given.size(); ++i) {
+      if (static_cast<int64_t>(i) < n) {
+        gradients[i] = given[i].release();
+        continue;
+      }
+      MICA_CHECK(!given[i].defined(), "The backward of ", saved_->name, " returned (", given.size(),
+                 ") gradients; its forward has (", n, ") inputs.");
+    }
   }
-  void ReleaseSaved() override {
+  void ReleaseSaved() {
     GilAcquire gil;
     saved_->Free();
   }
-  std::shared_ptr<void>* Context() override { return &context_; }
-  bool Keep(GraphNode* node) override {
+  PyObject* context() const { return context_.get(); }
+  void VisitHeld(void* to, MicaVisitHeld visit) {
+    const MicaHeld held = {context_.get(), &ReleaseHeldObject};
+    if (context_ && visit(to, &held)) static_cast<void>(context_.release());
+  }
+  bool Keep(MicaNode* node) {
     if (!Py_IsInitialized()) return false;
     GilAcquire gil;
-    auto* context = static_cast<PyObject*>(context_.get());
-    if (!context || Py_REFCNT(context) == 1) return false;
-    weak_context_ = PyWeakref_NewRef(context, nullptr);
+    if (!context_ || Py_REFCNT(context_.get()) == 1) return false;
+    weak_context_ = Ref(PyWeakref_NewRef(context_.get(), nullptr));
     if (!weak_context_) PyErr_Clear();
     if (!weak_context_) return false;
-    saved_->kept = NodePtr::Borrow(node);
-    context_.reset();
+    saved_->kept = NodePtr::Borrow(saved_->table, node);
+    context_ = Ref();
     return true;
   }
   // The node leaves Saved.
   NodePtr Unkeep() {
-    context_ = SharedObject(PyWeakref_GetObject(weak_context_));
-    Py_CLEAR(weak_context_);
+    context_ = Ref::Borrow(PyWeakref_GetObject(weak_context_.get()));
+    weak_context_ = Ref();
     return std::move(saved_->kept);
   }
 
  private:
   const std::shared_ptr<Saved> saved_;
-  std::shared_ptr<void> context_;
-  PyObject* weak_context_ = nullptr;
+  Ref context_, weak_context_;
 };
 
 NodePtr Saved::Node() {
   if (kept) return backward->Unkeep();
-  return node && node->TryRetain() ? NodePtr::Steal(node) : NodePtr();
+  return node && table->node_retain_living(node) ? NodePtr(table, node) : NodePtr();
 }
+
+PythonBackward& BackwardOf(void* object) { return *static_cast<PythonBackward*>(object); }
+constexpr MicaCustomFunction kPythonFunction = {
+    .struct_size = sizeof(MicaCustomFunction),
+    .backward = [](void* object, MicaTensorSpan grads, MicaTensor** gradients,
+                   int64_t n) { return CatchAll([&] { BackwardOf(object).Apply(grads, gradients, n); }); },
+    .release_saved = [](void* object) { BackwardOf(object).ReleaseSaved(); },
+    .keep = [](void* object, MicaNode* node) -> int32_t { return BackwardOf(object).Keep(node); },
+    .visit_held = [](void* object, void* to,
+                     MicaVisitHeld visit) { BackwardOf(object).VisitHeld(to, visit); },
+    .destroy =
+        [](void* object) {
+          if (!Py_IsInitialized()) return;
+          GilAcquire gil;
+          delete &BackwardOf(object);
+        },
+};
 
 constexpr const char* kSavedName = "mica.saved_tensors";
 Saved& SavedOf(PyObject* capsule) {
@@ -108,9 +133,11 @@ PyObject* MakeCustomNode(PyObject*, PyObject* args) {
     if (!PyArg_ParseTuple(args, "sOO", &name, &context, &inputs)) throw PythonErrorIsSet();
     auto saved = std::make_shared<Saved>();
     saved->name = name;
-    auto backward = std::make_unique<PythonBackward>(saved, context);
-    saved->backward = backward.get();
-    NodePtr node = Autograd().MakeCustomNode(std::move(backward), ToTensorList(inputs));
+    const std::vector<Tensor> of = ToTensorList(inputs);
+    const Autograd autograd = GetAutograd();
+    saved->backward = new PythonBackward(saved, context);
+    NodePtr node = autograd.MakeCustomNode(kPythonFunction, saved->backward, name, of);
+    saved->table = node.table();
     saved->node = node.get();
     auto kept = std::make_unique<std::shared_ptr<Saved>>(std::move(saved));
     Ref capsule = Own(PyCapsule_New(kept.get(), kSavedName, [](PyObject* o) {  // goes with the context
@@ -132,8 +159,8 @@ PyObject* FinishCustom(PyObject*, PyObject* args) {
       throw PythonErrorIsSet();
     const std::vector<Tensor> i = ToTensorList(inputs), o = ToTensorList(outputs), d = ToTensorList(dirty),
                               f = ToTensorList(fixed);
-    const NodePtr n = node == Py_None ? NodePtr() : NodePtr::Borrow(UnwrapNode(node));
-    const Ref results = Own(FromTensorList(Autograd().FinishCustom(n, {i, o, d, f, materialize != 0})));
+    const NodePtr n = node == Py_None ? NodePtr() : mica::python::NodeOf(node);
+    const Ref results = Own(FromTensorList(GetAutograd().FinishCustom(n, {i, o, d, f, materialize != 0})));
     for (Py_ssize_t k = 0; n && k < PyTuple_GET_SIZE(results.get()); ++k)
       if (PyObject* t = PyTuple_GET_ITEM(results.get(), k); IsTensor(t)) Track(t);  // they hold the context
     return Py_NewRef(results.get());
@@ -149,7 +176,7 @@ PyObject* SaveForBackward(PyObject*, PyObject* args) {
     const std::vector<Tensor> list = ToTensorList(tensors);
     for (size_t i = 0; i < list.size(); ++i) {
       const bool is_output = PyTuple_GET_ITEM(flags, static_cast<Py_ssize_t>(i)) == Py_True;
-      saved.boxes.push_back(list[i].defined() ? Autograd().SaveTensor(list[i], saved.node, is_output)
+      saved.boxes.push_back(list[i].defined() ? GetAutograd().SaveTensor(list[i], saved.node, is_output)
                                               : nullptr);
     }
     return NewNone();
@@ -182,7 +209,7 @@ constexpr const char* kBoxName = "mica.saved_tensor";
 // _save_tensor(tensor) -> capsule; _unpack_saved(capsule) -> Tensor
 PyObject* SaveTensor(PyObject*, PyObject* tensor) {
   return Guarded([&] {
-    auto box = Autograd().SaveTensor(TensorIn(tensor, "What is saved"), nullptr, false);
+    auto box = GetAutograd().SaveTensor(TensorIn(tensor, "What is saved"), nullptr, false);
     return Check(PyCapsule_New(box.release(), kBoxName, [](PyObject* capsule) {
       delete static_cast<SavedTensorBox*>(PyCapsule_GetPointer(capsule, kBoxName));
     }));
@@ -206,6 +233,11 @@ PyMethodDef kFunctions[] = {{"_make_custom_node", MakeCustomNode, METH_VARARGS, 
                             {nullptr, nullptr, 0, nullptr}};
 
 }  // namespace
+
+PyObject* ContextOf(const MicaAutograd& table, MicaNode* node) {
+  void* const object = table.custom_object(node, &kPythonFunction);
+  return object ? BackwardOf(object).context() : nullptr;
+}
 
 void InitCustomFunctions(PyObject* module) { Check(PyModule_AddFunctions(module, kFunctions)); }
 

@@ -11,26 +11,28 @@
 namespace mica::python {
 namespace {
 
-// Holds the node; of a leaf's node, which is part of the leaf, the leaf's object instead, so that the
-// garbage collector sees who holds the leaf.
+// Holds the node, and the table that it goes back by; of a leaf's node, which is part of the leaf, the
+// leaf's object instead, so that the garbage collector sees who holds the leaf.
 struct NodeObject {
-  PyObject_HEAD GraphNode* node;
+  PyObject_HEAD const MicaAutograd* table;
+  MicaNode* node;
   PyObject* leaf;
 };
 NodeObject* AsNode(PyObject* o) { return reinterpret_cast<NodeObject*>(o); }
 
-// Of a hook or a context that garbage collection took: nobody is left who could call it.
-std::shared_ptr<void> Alive(const std::weak_ptr<void>& object) {
-  std::shared_ptr<void> alive = object.lock();
-  MICA_INTERNAL(alive, "A hook runs after Python's garbage collector took it.");
-  return alive;
-}
-PyObject* Object(const std::shared_ptr<void>& object) { return static_cast<PyObject*>(object.get()); }
+// A function that a hook holds, and that its caller keeps.
+PyObject* Object(void* held) { return static_cast<PyObject*>(held); }
 
-Ref TupleOf(const std::vector<Tensor>& tensors) { return Ref(FromTensorList(std::vector<Tensor>(tensors))); }
+// Of tensors that the caller keeps.
+std::vector<Tensor> Borrowed(MicaTensor* const* tensors, int64_t n) {
+  std::vector<Tensor> list;
+  for (int64_t i = 0; i < n; ++i) list.push_back(tensors[i] ? Tensor::Borrow(tensors[i]) : Tensor());
+  return list;
+}
+Ref TupleOf(MicaTensor* const* tensors, int64_t n) { return Ref(FromTensorList(Borrowed(tensors, n))); }
 
 // What a hook returned instead of `tensors`: None (nothing) or a tuple.
-void Replace(std::vector<Tensor>& tensors, PyObject* result) {
+void Replace(MicaTensor** tensors, int64_t n, PyObject* result) {
   if (result == Py_None) return;
   MICA_CHECK_TYPE(
       PyTuple_Check(result) && IsTensorList(result, true),
@@ -38,54 +40,62 @@ void Replace(std::vector<Tensor>& tensors, PyObject* result) {
       "hook returned '",
       TypeName(result), "'.");
   std::vector<Tensor> replacement = ToTensorList(result);
-  MICA_CHECK(replacement.size() == tensors.size(), "A hook of a node returned ", replacement.size(),
-             " gradients where it got ", tensors.size(), ".");
-  tensors = std::move(replacement);
+  MICA_CHECK(std::ssize(replacement) == n, "A hook of a node returned ", replacement.size(),
+             " gradients where it got ", n, ".");
+  for (int64_t i = 0; i < n; ++i) {
+    const Tensor before = Tensor::Steal(tensors[i]);
+    tensors[i] = replacement[static_cast<size_t>(i)].release();
+  }
 }
 
 PyObject* NodeName(PyObject* self, PyObject*) {
-  return Guarded([&] { return NewStr(UnwrapNode(self)->name()); });
+  return Guarded([&] { return NewStr(NodeOf(self).name()); });
 }
 PyObject* NodeRepr(PyObject* self) {
-  return PyUnicode_FromFormat("<%s object at %p>", UnwrapNode(self)->name().c_str(), UnwrapNode(self));
+  return PyUnicode_FromFormat("<%s object at %p>", std::string(NodeOf(self).name()).c_str(),
+                              UnwrapNode(self));
 }
 PyObject* NextFunctions(PyObject* self, void*) {
   return Guarded([&] {
-    const std::vector<GraphEdge> edges = GetAutogradInterface().NextEdges(UnwrapNode(self));
+    std::vector<GraphEdge> edges = GetAutograd().NextEdges(UnwrapNode(self));
     Ref tuple = Own(PyTuple_New(static_cast<Py_ssize_t>(edges.size())));
     for (size_t i = 0; i < edges.size(); ++i) {
       PyTuple_SET_ITEM(tuple.get(), i,
-                       Check(Py_BuildValue("(NI)", WrapNode(edges[i].node), edges[i].input_nr)));
+                       Check(Py_BuildValue("(NL)", WrapNode(std::move(edges[i].node)), edges[i].input_nr)));
     }
     return tuple.release();
   });
 }
 PyObject* NodeVariable(PyObject* self, void*) {
-  return Guarded([&] { return Wrap(GetAutogradInterface().Variable(UnwrapNode(self))); });
+  return Guarded([&] { return Wrap(GetAutograd().Variable(UnwrapNode(self))); });
 }
 PyObject* SequenceNumber(PyObject* self, PyObject*) {
-  return PyLong_FromUnsignedLongLong(UnwrapNode(self)->sequence_number());
+  return PyLong_FromUnsignedLongLong(AsNode(self)->table->node_sequence(UnwrapNode(self)));
 }
 PyObject* NodeMetadata(PyObject* self, void*) {
   return Guarded([&] {
-    std::shared_ptr<void>& data = GetAutogradInterface().NodeData(UnwrapNode(self));
-    if (!data) data = SharedObject(Own(PyDict_New()).get());
-    return Py_NewRef(static_cast<PyObject*>(data.get()));
+    const Autograd autograd = GetAutograd();
+    if (void* data = autograd->node_data(UnwrapNode(self))) return Py_NewRef(Object(data));
+    Ref data = Own(PyDict_New());
+    ThrowIfError(autograd->set_node_data(UnwrapNode(self), HoldObject(data.get())));
+    return data.release();
   });
 }
 // InputMetadata(shape, dtype, device) of each result of the forward, None where no
 // gradient flows.
 PyObject* NodeResults(PyObject* self, void*) {
   return Guarded([&] {
-    const std::vector<GraphValue> results = GetAutogradInterface().Results(UnwrapNode(self));
+    const std::vector<MicaNodeResult> results = GetAutograd().Results(UnwrapNode(self));
     const Ref module = Own(PyImport_ImportModule("mica.autograd.graph"));
     const Ref type = Own(PyObject_GetAttrString(module.get(), "InputMetadata"));
     Ref tuple = Own(PyTuple_New(static_cast<Py_ssize_t>(results.size())));
     for (size_t i = 0; i < results.size(); ++i) {
-      const GraphValue& v = results[i];
-      PyObject* item = v.defined ? Check(PyObject_CallFunction(type.get(), "NNN", FromSizes(v.sizes),
-                                                               FromDType(v.dtype), FromDevice(v.device)))
-                                 : NewNone();
+      const MicaNodeResult& v = results[i];
+      PyObject* item =
+          v.defined ? Check(PyObject_CallFunction(type.get(), "NNN", FromSizes({v.sizes.data, v.sizes.size}),
+                                                  FromDType(static_cast<DType>(v.dtype)),
+                                                  FromDevice(Device::FromAbi(v.device))))
+                    : NewNone();
       PyTuple_SET_ITEM(tuple.get(), i, item);
     }
     return tuple.release();
@@ -100,16 +110,11 @@ PyObject* RawSaved(PyObject* self, std::string_view name) {
   const Ref module = Own(PyImport_ImportModule("mica.autograd.graph"));
   return Check(PyObject_CallMethod(module.get(), "_raw_saved", "OO", self, Own(NewStr(name)).get()));
 }
-// The ctx of a custom function's node; NULL of others.
-PyObject* ContextOf(PyObject* self) {
-  AutogradInterface* const autograd = LoadedAutogradInterface();
-  const std::shared_ptr<void>* context = autograd ? autograd->Context(UnwrapNode(self)) : nullptr;
-  return context ? Object(*context) : nullptr;
-}
+PyObject* ContextOfObject(PyObject* self) { return ContextOf(*AsNode(self)->table, UnwrapNode(self)); }
 PyObject* GetNodeAttribute(PyObject* self, PyObject* name) {
   PyObject* found = PyObject_GenericGetAttr(self, name);
   if (found || !PyErr_ExceptionMatches(PyExc_AttributeError)) return found;
-  if (PyObject* context = ContextOf(self)) {
+  if (PyObject* context = ContextOfObject(self)) {
     PyErr_Clear();
     return PyObject_GetAttr(context, name);
   }
@@ -117,8 +122,8 @@ PyObject* GetNodeAttribute(PyObject* self, PyObject* name) {
   PyErr_Fetch(&type, &value, &trace);
   return Guarded([&] {
     const std::string_view text = StrView(name);
-    AutogradInterface& autograd = GetAutogradInterface();
-    GraphNode* node = UnwrapNode(self);
+    const Autograd autograd = GetAutograd();
+    MicaNode* node = UnwrapNode(self);
     const bool raw = text.substr(0, kRawSaved.size()) == kRawSaved;
     const bool saved = text.substr(0, kSaved.size()) == kSaved;
     const std::string_view key = text.substr(std::min(text.size(), raw ? kRawSaved.size() : kSaved.size()));
@@ -137,13 +142,13 @@ PyObject* GetNodeAttribute(PyObject* self, PyObject* name) {
   });
 }
 int SetNodeAttribute(PyObject* self, PyObject* name, PyObject* value) {
-  PyObject* context = ContextOf(self);
+  PyObject* context = ContextOfObject(self);
   return context ? PyObject_SetAttr(context, name, value) : PyObject_GenericSetAttr(self, name, value);
 }
 PyObject* SavedNames(PyObject* self, PyObject*) {
   return Guarded([&] {
     Ref list = Own(PyList_New(0));
-    for (const std::string& name : GetAutogradInterface().SavedNames(UnwrapNode(self)))
+    for (const std::string& name : GetAutograd().SavedNames(UnwrapNode(self)))
       Check(PyList_Append(list.get(), Own(NewStr(name)).get()));
     return list.release();
   });
@@ -152,7 +157,7 @@ PyObject* NodeDir(PyObject* self, PyObject*) {
   return Guarded([&] {
     Ref list =
         Own(PyObject_CallMethod(reinterpret_cast<PyObject*>(&PyBaseObject_Type), "__dir__", "O", self));
-    for (const std::string& name : GetAutogradInterface().SavedNames(UnwrapNode(self)))
+    for (const std::string& name : GetAutograd().SavedNames(UnwrapNode(self)))
       for (const std::string_view prefix : {kSaved, kRawSaved})
         Check(PyList_Append(list.get(), Own(NewStr(std::string(prefix) + name)).get()));
     return list.release();
@@ -165,7 +170,7 @@ PyObject* HookSaved(PyObject* self, PyObject* args) {
     Py_ssize_t index;
     PyObject *pack, *unpack;
     if (!PyArg_ParseTuple(args, "snOO:_hook_saved", &name, &index, &pack, &unpack)) throw PythonErrorIsSet();
-    GetAutogradInterface().HookSaved(UnwrapNode(self), name, index, MakeSavedTensorHooks(pack, unpack));
+    GetAutograd().HookSaved(UnwrapNode(self), name, index, MakeSavedTensorHooks(pack, unpack));
     return NewNone();
   });
 }
@@ -184,12 +189,13 @@ PyObject* RegisterPrehook(PyObject* self, PyObject* hook) {
 }
 PyObject* AddPostHook(PyObject* self, PyObject* hook) {
   return Guarded([&] {
-    return FromRemover(GetAutogradInterface().AddNodePostHook(UnwrapNode(self), MakeNodePostHook(hook)));
+    return FromRemover(GetAutograd().AddNodePostHook(UnwrapNode(self), &CallNodePostHook, HoldObject(hook)));
   });
 }
 PyObject* AddPreHook(PyObject* self, PyObject* hook) {
-  return Guarded(
-      [&] { return FromRemover(GetAutogradInterface().AddNodeHook(UnwrapNode(self), MakeNodeHook(hook))); });
+  return Guarded([&] {
+    return FromRemover(GetAutograd().AddNodeHook(UnwrapNode(self), &CallNodeHook, HoldObject(hook)));
+  });
 }
 PyObject* NodeCompare(PyObject* a, PyObject* b, int op) {
   if (!IsNode(b) || (op != Py_EQ && op != Py_NE)) Py_RETURN_NOTIMPLEMENTED;
@@ -220,20 +226,20 @@ PyGetSetDef kAttributes[] = {
     {nullptr, nullptr, nullptr, nullptr, nullptr}};
 
 // ---- the object
+// Whether the node's objects are seen by the object alone.
+bool IsHeldOnce(const NodeObject& o) { return !o.leaf && o.node && o.table->node_held_once(o.node) != 0; }
+
 int NodeTraverse(PyObject* o, visitproc visit, void* arg) {
-  const NodeObject* self = AsNode(o);
-  if (self->leaf) return visit(self->leaf, arg);
-  AutogradInterface* const autograd = LoadedAutogradInterface();  // none while its plugin is disabled
-  if (!autograd || !self->node || !self->node->IsHeldOnce() ||
-      g_without_gil.load(std::memory_order_relaxed) != 0)
-    return 0;
-  return VisitShared([&](const auto& f) { autograd->VisitHeld(self->node, f); }, visit, arg);
+  const NodeObject& self = *AsNode(o);
+  if (self.leaf) return visit(self.leaf, arg);
+  if (!IsHeldOnce(self) || g_without_gil.load(std::memory_order_relaxed) != 0) return 0;
+  return VisitHeldObjects([&](void* to, auto f) { self.table->node_visit_held(self.node, to, f); }, visit,
+                          arg);
 }
 int NodeClear(PyObject* o) {
-  const NodeObject* self = AsNode(o);
-  AutogradInterface* const autograd = LoadedAutogradInterface();
-  if (autograd && !self->leaf && self->node && self->node->IsHeldOnce())
-    ClearShared([&](const auto& f) { autograd->VisitHeld(self->node, f); });
+  const NodeObject& self = *AsNode(o);
+  if (IsHeldOnce(self))
+    ClearHeldObjects([&](void* to, auto f) { self.table->node_visit_held(self.node, to, f); });
   return 0;
 }
 void NodeDealloc(PyObject* o) {
@@ -241,7 +247,7 @@ void NodeDealloc(PyObject* o) {
   NodeObject* self = AsNode(o);
   if (self->node) {
     self->node->object = nullptr;
-    if (!self->leaf) self->node->Release();
+    if (!self->leaf) self->table->node_release(self->node);
   }
   Py_CLEAR(self->leaf);
   Py_TYPE(o)->tp_free(o);
@@ -280,101 +286,112 @@ PyObject* FromRemover(HookRemover remover) {
   return Check(PyCFunction_New(&method, capsule.get()));
 }
 
-std::shared_ptr<PyObject> SharedObject(PyObject* o) {
-  Py_INCREF(o);
-  return std::shared_ptr<PyObject>(o, [](PyObject* p) {
-    if (!Py_IsInitialized()) return;
-    GilAcquire gil;
-    Py_DECREF(p);
-  });
+void ReleaseHeldObject(void* object) {
+  if (!Py_IsInitialized()) return;
+  GilAcquire gil;
+  Py_DECREF(Object(object));
 }
 
 PyTypeObject GraphNodeType = {PyVarObject_HEAD_INIT(nullptr, 0)};
 
-PyObject* WrapNode(NodePtr node) {
-  if (!node) return NewNone();
-  if (node->object) return Py_NewRef(static_cast<PyObject*>(node->object));
-  PyTypeObject* const type = TypeOfNodes(node->name());
-  const Tensor leaf = GetAutogradInterface().Variable(node.get());
+PyObject* WrapNewNode(NodePtr node) {
+  PyTypeObject* const type = TypeOfNodes(std::string(node.name()));
+  const Tensor leaf = Autograd(node.table()).Variable(node.get());
   Ref held(leaf.defined() ? Wrap(leaf) : nullptr);
   if (held) Track(held.get());
   PyObject* o = Check(type->tp_alloc(type, 0));
+  AsNode(o)->table = node.table();
   AsNode(o)->leaf = held.release();
   AsNode(o)->node = AsNode(o)->leaf ? node.get() : node.release();
   AsNode(o)->node->object = o;
   return o;
 }
 
-GraphNode* UnwrapNode(PyObject* o) { return AsNode(o)->node; }
+MicaNode* UnwrapNode(PyObject* o) { return AsNode(o)->node; }
+NodePtr NodeOf(PyObject* o) { return NodePtr::Borrow(AsNode(o)->table, AsNode(o)->node); }
 
-std::shared_ptr<SavedTensorHooks> MakeSavedTensorHooks(PyObject* pack, PyObject* unpack) {
-  auto hooks = std::make_shared<SavedTensorHooks>();
-  hooks->pack = [f = SharedObject(pack)](const Tensor& t) -> std::shared_ptr<void> {
+namespace {
+
+// The functions of a pair of saved-tensor hooks.
+struct PackAndUnpack {
+  Ref pack, unpack;
+};
+
+MicaStatus CallPack(void* hooks, MicaTensor* t, MicaHeld* packed) {
+  return CatchAll([&] {
     GilAcquire gil;
-    const Ref argument(Wrap(t));
-    const Ref packed(CheckCall(PyObject_CallOneArg(f.get(), argument.get())));
-    return SharedObject(packed.get());
-  };
-  hooks->unpack = [f = SharedObject(unpack)](const std::shared_ptr<void>& packed) {
+    const Ref argument(Wrap(Tensor::Borrow(t)));
+    const Ref result(
+        CheckCall(PyObject_CallOneArg(static_cast<PackAndUnpack*>(hooks)->pack.get(), argument.get())));
+    *packed = HoldObject(result.get());
+  });
+}
+
+MicaTensorResult CallUnpack(void* hooks, void* packed) {
+  return AbiReturn<Tensor>::PackNoexcept([&] {
     GilAcquire gil;
-    const Ref result(CheckCall(PyObject_CallOneArg(f.get(), static_cast<PyObject*>(packed.get()))));
+    const Ref result(
+        CheckCall(PyObject_CallOneArg(static_cast<PackAndUnpack*>(hooks)->unpack.get(), Object(packed))));
     MICA_CHECK_TYPE(
         IsTensor(result.get()),
         "Output of saved tensor unpack_hook expected to be a Tensor, but the hook returned a value of type (",
         TypeName(result.get()), ").");
     return Unwrap(result.get());
-  };
-  return hooks;
+  });
 }
 
-TensorHook MakeTensorHook(PyObject* callable) {
-  const std::shared_ptr<void> object = SharedObject(callable);
-  const auto call = [f = std::weak_ptr<void>(object)](const Tensor& grad) -> Tensor {
+}  // namespace
+
+MicaSavedTensorHooks MakeSavedTensorHooks(PyObject* pack, PyObject* unpack) {
+  auto* const functions = new PackAndUnpack{Ref::Borrow(pack), Ref::Borrow(unpack)};
+  const auto destroy = [](void* hooks) {
+    if (!Py_IsInitialized()) return;
     GilAcquire gil;
-    const Ref argument(Wrap(grad));
-    const Ref result(CheckCall(PyObject_CallOneArg(Object(Alive(f)), argument.get())));
+    delete static_cast<PackAndUnpack*>(hooks);
+  };
+  return {sizeof(MicaSavedTensorHooks), &CallPack, &CallUnpack, {functions, destroy}};
+}
+
+MicaTensorResult CallTensorHook(void* function, MicaTensor* grad) {
+  return AbiReturn<Tensor>::PackNoexcept([&]() -> Tensor {
+    GilAcquire gil;
+    const Ref argument(Wrap(grad ? Tensor::Borrow(grad) : Tensor()));
+    const Ref result(CheckCall(PyObject_CallOneArg(Object(function), argument.get())));
     if (result.get() == Py_None) return Tensor();
     MICA_CHECK_TYPE(IsTensor(result.get()),
                     "A hook of a tensor must return None or a Tensor; this one returned a value of type (",
                     TypeName(result.get()), ").");
     return Unwrap(result.get());
-  };
-  return {call, object};
+  });
 }
 
-AccumulateHook MakeAccumulateHook(PyObject* callable) {
-  const std::shared_ptr<void> object = SharedObject(callable);
-  const auto call = [f = std::weak_ptr<void>(object)](const Tensor& variable) {
+MicaStatus CallAccumulateHook(void* function, MicaTensor* leaf) {
+  return CatchAll([&] {
     GilAcquire gil;
-    const Ref argument(Wrap(variable));
-    const Ref result(CheckCall(PyObject_CallOneArg(Object(Alive(f)), argument.get())));
-  };
-  return {call, object};
+    const Ref argument(Wrap(Tensor::Borrow(leaf)));
+    const Ref result(CheckCall(PyObject_CallOneArg(Object(function), argument.get())));
+  });
 }
 
-NodeHook MakeNodeHook(PyObject* callable) {
-  const std::shared_ptr<void> object = SharedObject(callable);
-  const auto call = [f = std::weak_ptr<void>(object)](std::vector<Tensor>& grads) {
+MicaStatus CallNodeHook(void* function, MicaTensor** grads, int64_t n) {
+  return CatchAll([&] {
     GilAcquire gil;
-    const Ref argument = TupleOf(grads);
-    const Ref result(CheckCall(PyObject_CallOneArg(Object(Alive(f)), argument.get())));
-    Replace(grads, result.get());
-  };
-  return {call, object};
+    const Ref argument = TupleOf(grads, n);
+    const Ref result(CheckCall(PyObject_CallOneArg(Object(function), argument.get())));
+    Replace(grads, n, result.get());
+  });
 }
 
-NodePostHook MakeNodePostHook(PyObject* callable) {
-  const std::shared_ptr<void> object = SharedObject(callable);
-  const auto call = [f = std::weak_ptr<void>(object)](std::vector<Tensor>& grad_inputs,
-                                                      const std::vector<Tensor>& grad_outputs) {
+MicaStatus CallNodePostHook(void* function, MicaTensor** grad_inputs, int64_t num_inputs,
+                            MicaTensor* const* grad_outputs, int64_t num_outputs) {
+  return CatchAll([&] {
     GilAcquire gil;
-    const Ref inputs = TupleOf(grad_inputs);
-    const Ref outputs = TupleOf(grad_outputs);
+    const Ref inputs = TupleOf(grad_inputs, num_inputs);
+    const Ref outputs = TupleOf(grad_outputs, num_outputs);
     const Ref result(
-        CheckCall(PyObject_CallFunctionObjArgs(Object(Alive(f)), inputs.get(), outputs.get(), nullptr)));
-    Replace(grad_inputs, result.get());
-  };
-  return {call, object};
+        CheckCall(PyObject_CallFunctionObjArgs(Object(function), inputs.get(), outputs.get(), nullptr)));
+    Replace(grad_inputs, num_inputs, result.get());
+  });
 }
 
 void InitGraphNode(PyObject* module) {

@@ -1,5 +1,6 @@
 // mica.tensor, mica.as_tensor and what is under them; see creation.h.
 #include "bindings/python/src/creation/creation.h"
+#include "bindings/python/src/autograd/gradients.h"
 
 #include <algorithm>
 #include <cstring>
@@ -10,7 +11,6 @@
 #include "dispatcher/calls/thread_state.h"
 #include "dispatcher/devices/pinned_memory.h"
 #include "dispatcher/frames/frames.h"
-#include "dispatcher/layers/autograd_interface.h"
 #include "mica/ops/clone.h"
 #include "mica/ops/detach.h"
 #include "mica/ops/to.h"
@@ -217,7 +217,7 @@ PyObject* MakeTensor(PyObject*, PyObject* args, PyObject* kwargs) {
                                            : CurrentThread().default_device;
     Tensor t = TensorFromData(data, o.dtype, device, false);
     if (o.pin_memory) t = PinMemory(t, PinningBackend());
-    if (o.requires_grad) GetAutogradInterface().SetRequiresGrad(t, true);
+    if (o.requires_grad) GetAutograd().SetRequiresGrad(t, true);
     return Wrap(std::move(t));
   });
 }

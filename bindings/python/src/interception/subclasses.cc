@@ -4,11 +4,11 @@
 // And two objects that become each other.
 #include <algorithm>
 
+#include "bindings/python/src/autograd/gradients.h"
 #include "bindings/python/src/interception/dispatch_modes.h"
 #include "bindings/python/src/interception/override.h"
 #include "bindings/python/src/operators/arguments.h"
 #include "dispatcher/calls/thread_state.h"
-#include "dispatcher/layers/autograd_interface.h"
 #include "mica/ops/alias.h"
 #include "tensor/promote.h"
 #include "tensor/shape.h"
@@ -29,7 +29,7 @@ Ref NewObject(PyTypeObject* cls, Tensor t, bool requires_grad) {
     t.impl()->keys = t.impl()->keys | KeySet::Of(keys::kPythonSubclass);
   }
   Ref object(WrapAs(cls, Tensor(t)));
-  if (requires_grad) GetAutogradInterface().SetRequiresGrad(t, true);
+  if (requires_grad) GetAutograd().SetRequiresGrad(t, true);
   return object;
 }
 

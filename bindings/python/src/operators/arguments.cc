@@ -1,5 +1,6 @@
 // Binding of arguments to signatures; see arguments.h.
 #include "bindings/python/src/operators/arguments.h"
+#include "bindings/python/src/autograd/gradients.h"
 
 #include <cstring>
 #include <string>
@@ -10,7 +11,6 @@
 #include "bindings/python/src/operators/result_types.h"
 #include "dispatcher/calls/warn_once.h"
 #include "dispatcher/devices/pinned_memory.h"
-#include "dispatcher/layers/autograd_interface.h"
 #include "tensor/dtype.h"
 
 namespace mica::python {
@@ -375,7 +375,7 @@ PyObject* FromFactory(const BoundArguments& b, int pin_memory, int requires_grad
     MICA_CHECK(IsDifferentiable(result.dtype()),
                "Only Tensors of floating point and complex dtype can require gradients; the dtype is (",
                Name(result.dtype()), ").");
-    GetAutogradInterface().SetRequiresGrad(result, true);
+    GetAutograd().SetRequiresGrad(result, true);
   }
   return Wrap(std::move(result));
 }

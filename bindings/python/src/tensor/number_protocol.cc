@@ -6,12 +6,12 @@
 // type promotion. Other operands give NotImplemented, so that Python asks them, but for
 // two, as in torch: `==` and `!=` compare a NumPy array's elements, and a quotient with the
 // tensor below is a product with its reciprocal, for which Python asks the other operand.
+#include "bindings/python/src/autograd/gradients.h"
 #include "bindings/python/src/creation/creation.h"
 #include "bindings/python/src/interception/override.h"
 #include "bindings/python/src/operators/arguments.h"
 #include "bindings/python/src/tensor/item.h"
 #include "dispatcher/calls/warn_once.h"
-#include "dispatcher/layers/autograd_interface.h"
 #include "mica/ops/abs.h"
 #include "mica/ops/add.h"
 #include "mica/ops/bitwise_and.h"
@@ -238,8 +238,8 @@ Scalar OnlyElement(PyObject* a) {
 // float() of a tensor whose gradient would be lost, as torch: int(), bool() and item() say nothing.
 void WarnOfGradient(const Tensor& t) {
   if (!t.requires_grad() && !(t.impl()->extra && t.impl()->extra->autograd)) return;
-  AutogradInterface* a = LoadedAutogradInterface();
-  if (!CurrentThread().grad_enabled || !(t.requires_grad() || (a && a->RequiresGrad(t)))) return;
+  const Autograd a = LoadedAutograd();
+  if (!CurrentThread().grad_enabled || !(t.requires_grad() || (a && a.RequiresGrad(t)))) return;
   WarnOnce("float",
            "Converting a tensor with requires_grad=True to a scalar may lead to unexpected behavior.\n"
            "Consider using tensor.detach() first.");

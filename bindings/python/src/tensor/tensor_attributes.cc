@@ -6,7 +6,6 @@
 #include "bindings/python/src/tensor/symbolic.h"
 #include "dispatcher/calls/warn_once.h"
 #include "dispatcher/frames/frames.h"
-#include "dispatcher/layers/autograd_interface.h"
 #include "dispatcher/plugins/host.h"
 #include "mica/ops/adjoint.h"
 #include "mica/ops/imag.h"
@@ -79,34 +78,38 @@ bool HasHistory(const Tensor& t) {
 }
 
 // Tensors without autograd state answer without the plugin.
-AutogradInterface* Autograd(const Tensor& t) { return HasHistory(t) ? LoadedAutogradInterface() : nullptr; }
+Autograd AutogradOf(const Tensor& t) { return HasHistory(t) ? LoadedAutograd() : Autograd(nullptr); }
 
 bool RequiresGrad(const Tensor& shown) {
   const Tensor t = frames::Behind(shown);
-  AutogradInterface* a = t.requires_grad() ? nullptr : Autograd(t);
-  return t.requires_grad() || (a && a->RequiresGrad(t));
+  if (t.requires_grad()) return true;
+  const Autograd a = AutogradOf(t);
+  return a && a.RequiresGrad(t);
 }
 bool IsLeaf(const Tensor& shown) {
   const Tensor t = frames::Behind(shown);
-  return !Autograd(t) || Autograd(t)->IsLeaf(t);
+  const Autograd a = AutogradOf(t);
+  return !a || a.IsLeaf(t);
 }
 PyObject* GetGradFn(PyObject* self, void*) {
   return Guarded([&] {
     const Tensor t = frames::Behind(Unwrap(self));
-    NodePtr node = Autograd(t) ? Autograd(t)->GradFn(t) : NodePtr();
+    const Autograd a = AutogradOf(t);
+    NodePtr node = a ? a.GradFn(t) : NodePtr();
     if (node) Track(self);  // what is hung on the node is the tensor's, too
     return WrapNode(std::move(node));
   });
 }
 MICA_GETTER(GetRequiresGrad, NewBool(RequiresGrad(t)))
 MICA_GETTER(GetIsLeaf, NewBool(IsLeaf(t)))
-MICA_GETTER(GetRetainsGrad, NewBool(Autograd(t) && Autograd(t)->RetainsGrad(t)))
+MICA_GETTER(GetRetainsGrad, NewBool(AutogradOf(t) && AutogradOf(t).RetainsGrad(t)))
 PyObject* GetGrad(PyObject* self, void*) {
   return Guarded([&] {
     const Tensor t = frames::Behind(Unwrap(self));
-    if (!Autograd(t)) return NewNone();
-    Tensor grad = Autograd(t)->Grad(Resident(t));
-    if (!grad.defined() && !IsLeaf(t) && !Autograd(t)->RetainsGrad(t)) {
+    const Autograd a = AutogradOf(t);
+    if (!a) return NewNone();
+    Tensor grad = a.Grad(Resident(t));
+    if (!grad.defined() && !a.IsLeaf(t) && !a.RetainsGrad(t)) {
       HostWarn(
           "The .grad attribute of a Tensor that is not a leaf Tensor is being accessed. Its .grad attribute "
           "won't "
@@ -116,8 +119,12 @@ PyObject* GetGrad(PyObject* self, void*) {
     return Wrap(std::move(grad));
   });
 }
-MICA_GETTER(GetOutputNr, PyLong_FromUnsignedLong(Autograd(t) ? Autograd(t)->OutputNr(t) : 0))
-MICA_GETTER(GetData, Wrap(GetAutogradInterface().Data(t)))
+int64_t OutputNr(const Tensor& t) {
+  const Autograd a = AutogradOf(t);
+  return a ? a.OutputNr(t) : 0;
+}
+MICA_GETTER(GetOutputNr, PyLong_FromLongLong(OutputNr(t)))
+MICA_GETTER(GetData, Wrap(GetAutograd().Data(t)))
 
 void RefuseDeletion(PyObject* value, const char* name) {
   MICA_CHECK(value, "The attribute `", name, "` of a Tensor cannot be deleted.");
@@ -127,7 +134,7 @@ int SetRequiresGrad(PyObject* self, PyObject* value, void*) {
     RefuseDeletion(value, "requires_grad");
     if (!PyBool_Check(value)) Raise(PyExc_TypeError, "requires_grad must be set to True or False.");
     if (value == Py_False && !HasHistory(Unwrap(self))) return 0;
-    GetAutogradInterface().SetRequiresGrad(Unwrap(self), value == Py_True);
+    GetAutograd().SetRequiresGrad(Unwrap(self), value == Py_True);
     return 0;
   });
 }
@@ -139,7 +146,7 @@ int SetGrad(PyObject* self, PyObject* value, void*) {
     }
     const bool clear = !value || value == Py_None;
     if (clear && !HasHistory(Unwrap(self))) return 0;
-    GetAutogradInterface().SetGrad(Resident(Unwrap(self)), clear ? Tensor() : Resident(Unwrap(value)));
+    GetAutograd().SetGrad(Resident(Unwrap(self)), clear ? Tensor() : Resident(Unwrap(value)));
     return 0;
   });
 }
@@ -147,7 +154,7 @@ int SetData(PyObject* self, PyObject* value, void*) {
   return GuardedInt([&] {
     RefuseDeletion(value, "data");
     if (!IsTensor(value)) Raise(PyExc_TypeError, "data must be set to a Tensor.");
-    GetAutogradInterface().SetData(Unwrap(self), Unwrap(value));
+    GetAutograd().SetData(Unwrap(self), Unwrap(value));
     return 0;
   });
 }

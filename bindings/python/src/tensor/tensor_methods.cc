@@ -1,13 +1,13 @@
 // Methods of mica.Tensor that are written by hand because they answer without an
 // operator, or parse their arguments in a way of their own. All others are
 // generated, or written in Python (mica/_tensor/__init__.py).
+#include "bindings/python/src/autograd/gradients.h"
 #include "bindings/python/src/creation/creation.h"
 #include "bindings/python/src/interception/override.h"
 #include "bindings/python/src/operators/arguments.h"
 #include "bindings/python/src/tensor/item.h"
 #include "bindings/python/src/tensor/symbolic.h"
 #include "dispatcher/frames/frames.h"
-#include "dispatcher/layers/autograd_interface.h"
 #include "mica/ops/to.h"
 #include "tensor/shape.h"
 
@@ -144,19 +144,19 @@ PyObject* RequiresGradMethod(PyObject* self, PyObject* const* args, Py_ssize_t n
     if (value && !PyBool_Check(value) && !PyNumber_Check(value))
       Raise(PyExc_TypeError, std::string("Argument `requires_grad` is a bool; this value is of type (") +
                                  TypeName(value) + ").");
-    GetAutogradInterface().SetRequiresGrad(Unwrap(self), !value || ToBool(value));
+    GetAutograd().SetRequiresGrad(Unwrap(self), !value || ToBool(value));
     return Py_NewRef(self);
   });
 }
 PyObject* DetachInPlace(PyObject* self, PyObject*) {
   return Guarded([&] {
-    GetAutogradInterface().DetachInPlace(Unwrap(self));
+    GetAutograd().DetachInPlace(Unwrap(self));
     return Py_NewRef(self);
   });
 }
 PyObject* RetainGrad(PyObject* self, PyObject*) {
   return Guarded([&] {
-    GetAutogradInterface().RetainGrad(Unwrap(self));
+    GetAutograd().RetainGrad(Unwrap(self));
     return NewNone();
   });
 }

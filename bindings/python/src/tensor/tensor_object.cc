@@ -12,6 +12,7 @@
 
 #include "bindings/python/src/module/collector.h"
 #include "bindings/python/src/module/errors.h"
+#include "dispatcher/layers/autograd_table.h"
 
 namespace mica::python {
 
@@ -152,16 +153,17 @@ bool IsRoot(PyObject* o) {
   return HeldInCpp(AsTensor(o)) || g_without_gil.load(std::memory_order_relaxed) != 0;
 }
 // The autograd plugin, if the tensor has a state of it.
-AutogradInterface* AutogradOf(PyObject* o) {
+const MicaAutograd* AutogradOf(PyObject* o) {
   const TensorImpl* impl = AsTensor(o)->tensor.impl();
-  return impl && impl->extra && impl->extra->autograd ? LoadedAutogradInterface() : nullptr;
+  return impl && impl->extra && impl->extra->autograd ? LoadedAutogradTable() : nullptr;
 }
 int TensorTraverse(PyObject* o, visitproc visit, void* arg) {
   if (IsRoot(o)) return 0;
   Py_VISIT(AsTensor(o)->dict);
-  AutogradInterface* const autograd = AutogradOf(o);
+  const MicaAutograd* const autograd = AutogradOf(o);
   if (!autograd) return 0;
-  return VisitShared([&](const auto& f) { autograd->VisitHeld(Unwrap(o), f); }, visit, arg);
+  return VisitHeldObjects([&](void* to, auto f) { autograd->visit_held(Unwrap(o).impl(), to, f); }, visit,
+                          arg);
 }
 int SubclassTraverse(PyObject* o, visitproc visit, void* arg) {
   if (IsRoot(o)) return 0;
@@ -176,8 +178,8 @@ int SubclassTraverse(PyObject* o, visitproc visit, void* arg) {
 int TensorClear(PyObject* o) {
   if (!IsCleared(o)) return 0;
   Py_CLEAR(AsTensor(o)->dict);
-  if (AutogradInterface* const autograd = AutogradOf(o))
-    ClearShared([&](const auto& f) { autograd->VisitHeld(Unwrap(o), f); });
+  if (const MicaAutograd* const autograd = AutogradOf(o))
+    ClearHeldObjects([&](void* to, auto f) { autograd->visit_held(Unwrap(o).impl(), to, f); });
   return 0;
 }
 int SubclassClear(PyObject* o) {

@@ -3,8 +3,8 @@
 
 #include "bindings/python/src/creation/convert.h"
 #include "bindings/python/src/module/init.h"
-#include "bindings/python/src/transforms/layer_table.h"
 #include "dispatcher/plugins/plugins.h"
+#include "dispatcher/registration/layer_table.h"
 
 namespace mica::python {
 namespace {

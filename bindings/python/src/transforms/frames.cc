@@ -3,9 +3,9 @@
 // see are in the Python modules.
 #include "dispatcher/frames/frames.h"
 
+#include "bindings/python/src/autograd/gradients.h"
 #include "bindings/python/src/module/init.h"
 #include "bindings/python/src/operators/arguments.h"
-#include "dispatcher/layers/autograd_interface.h"
 
 namespace mica::python {
 namespace {
@@ -84,7 +84,8 @@ PyObject* Return(PyObject*, PyObject* capsule) {
 
 PyObject* GradInput(PyObject*, PyObject* value) {
   return Guarded([&] {
-    return Wrap(GetAutogradInterface().GradInput(TensorIn(value, "A transform's value"), CurrentFrame()));
+    static_cast<void>(CurrentFrame());
+    return Wrap(GetAutograd().GradInput(TensorIn(value, "A transform's value")));
   });
 }
 
@@ -93,9 +94,10 @@ PyObject* MakeDual(PyObject*, PyObject* args) {
   return Guarded([&] {
     PyObject *value, *tangent;
     if (!PyArg_ParseTuple(args, "OO:_frame_dual", &value, &tangent)) throw PythonErrorIsSet();
-    return Wrap(GetAutogradInterface().MakeDual(
-        TensorIn(value, "A transform's value"),
-        tangent == Py_None ? Tensor() : TensorIn(tangent, "A transform's value"), CurrentFrame()));
+    static_cast<void>(CurrentFrame());
+    return Wrap(
+        GetAutograd().MakeDual(TensorIn(value, "A transform's value"),
+                               tangent == Py_None ? Tensor() : TensorIn(tangent, "A transform's value")));
   });
 }
 
@@ -116,7 +118,7 @@ PyObject* Tangent(PyObject*, PyObject* o) {
   return Guarded([&] {
     if (!IsTensor(o) || !frames::Own(Unwrap(o), CurrentFrame())) return NewNone();
     const frames::LeaveFrame left;
-    Tensor tangent = GetAutogradInterface().Tangent(Unwrap(o));
+    Tensor tangent = GetAutograd().Tangent(Unwrap(o));
     return tangent.defined() ? Wrap(std::move(tangent)) : NewNone();
   });
 }

@@ -4,8 +4,8 @@
 
 #include "bindings/python/src/module/init.h"
 #include "bindings/python/src/operators/arguments.h"
-#include "bindings/python/src/transforms/layer_table.h"
 #include "dispatcher/calls/adapters_return.h"
+#include "dispatcher/registration/layer_table.h"
 
 namespace mica::python {
 namespace {

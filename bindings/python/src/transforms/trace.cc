@@ -8,8 +8,8 @@
 #include "bindings/python/src/operators/boxing.h"
 #include "bindings/python/src/tensor/item.h"
 #include "bindings/python/src/tensor/symbolic.h"
-#include "bindings/python/src/transforms/layer_table.h"
 #include "dispatcher/frames/frames.h"
+#include "dispatcher/registration/layer_table.h"
 #include "schema/default.h"
 
 namespace mica::python {
