@@ -3,6 +3,7 @@
 //
 //   bench_abi direct N          N calls of the kernel as a C++ function
 //   bench_abi tree N            N calls of the operator, the kernel compiled in here
+//   bench_abi function N        the same, by the C function that layers get of the operator
 //   bench_abi <plugin.so> N     N calls of the operator, the same kernel in the plugin
 //   bench_abi ... N other.so    the same, with another plugin loaded
 //   bench_abi mul N             N calls of `mul` on four floats, by the CPU's plugin
@@ -13,6 +14,7 @@
 #include <string>
 
 #include "dispatcher/calls/typed_operator.h"
+#include "dispatcher/layers/layers_extension.h"
 #include "dispatcher/plugins/plugins.h"
 #include "dispatcher/registration/registration.h"
 #include "mica/ops/mul.h"
@@ -50,6 +52,23 @@ int CallMul(int64_t n) {
   return product.data_as<float>()[3] == 9.0f ? 0 : 1;
 }
 
+int CallInCore(const Operator& op, int64_t n) {
+  const Tensor x = FourFloats(), y = FourFloats();
+  for (int64_t i = 0; i < n; ++i) TypedOperator<void(const Tensor&, const Tensor&)>::Call(op, x, y);
+  return y.data_as<float>()[3] == -3.0f ? 0 : 1;
+}
+
+int CallFunction(const Operator& op, int64_t n) {
+  const Tensor x = FourFloats(), y = FourFloats();
+  void* const handle = const_cast<Operator*>(&op);
+  MicaFunction function = nullptr;
+  if (LayersExtension()->call_of(handle, "tt>v", &function) || !function) return 1;
+  const auto call = reinterpret_cast<MicaStatus (*)(void*, MicaTensor*, MicaTensor*)>(function);
+  for (int64_t i = 0; i < n; ++i)
+    if (call(handle, x.impl(), y.impl())) return 1;
+  return y.data_as<float>()[3] == -3.0f ? 0 : 1;
+}
+
 int CallDirectly(int64_t n) {
   const Tensor x = FourFloats(), y = FourFloats();
   for (int64_t i = 0; i < n; ++i) NegateFloats(x.impl(), y.impl());
@@ -66,7 +85,8 @@ int main(int argc, char** argv) {
   auto device = Scope::Create("device", ""), scope = Scope::Create("tree", "");
   device->AddBackend("cpu");
   if (!device->Commit().ok()) return 1;
-  const bool in_tree = std::string(argv[1]) == "tree";
+  const bool by_function = std::string(argv[1]) == "function";
+  const bool in_tree = by_function || std::string(argv[1]) == "tree";
   const absl::Status ready = in_tree ? RegisterInTree(*scope) : LoadPlugin(argv[1]);
   if (!ready.ok()) {
     std::fprintf(stderr, "%s\n", std::string(ready.message()).c_str());
@@ -75,7 +95,5 @@ int main(int argc, char** argv) {
   if (!in_tree && RegistrationsOf(RealPath(argv[1])).empty()) return 1;  // its kernel was left out
   if (argc == 4 && !LoadPlugin(argv[3]).ok()) return 1;
   const Operator& op = GetOperator("mica::neg.out");
-  const Tensor x = FourFloats(), y = FourFloats();
-  for (int64_t i = 0; i < n; ++i) TypedOperator<void(const Tensor&, const Tensor&)>::Call(op, x, y);
-  return y.data_as<float>()[3] == -3.0f ? 0 : 1;
+  return by_function ? CallFunction(op, n) : CallInCore(op, n);
 }

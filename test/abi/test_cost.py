@@ -44,6 +44,14 @@ def test_call_through_the_border_costs_two_percent_at_most() -> None:
     assert border <= 1.02 * tree
 
 
+def test_a_layers_call_of_an_operator_costs_what_the_cores_does() -> None:
+    """By the C function of the operator that layers get (<mica/calls.h>), which boxes nothing."""
+    core = per_call("tree")
+    layers = per_call("function")
+    print(f"in the core {core:.1f}, by the operator's C function {layers:.1f} instructions")
+    assert core - 25 <= layers <= core + 25
+
+
 def test_call_costs_little_beside_its_kernel() -> None:
     direct = per_call("direct")
     border = per_call(str(plugin("neg.cc", compiler=CXX)))
