@@ -3,7 +3,7 @@
 // Derive from Driver (driver.h), fill a device table (mica/device.h), and in the plugin's
 // init call Register: every operator that runs from data gets a kernel, by its class, and
 // so do copies, indexing, products, convolutions, losses and random fills. What no kernel
-// text computes (complex numbers, linear algebra) goes on to the CPU, counted. Cost: a call
+// text computes (linear algebra, most of complex numbers) goes on to the CPU, counted. Cost: a call
 // makes a key of some tens of bytes and looks it up; a text is compiled when its key is new.
 #pragma once
 

@@ -35,21 +35,33 @@ inline int BytesOf(int32_t dtype) {
   return kBytes[dtype];
 }
 
+// Complex numbers are lanes of pointwise programs alone: what asks Suffix and LaneDtype declines them.
+inline bool IsComplex(int32_t dtype) { return dtype == MICA_C64 || dtype == MICA_C128; }
+inline const char* PointwiseSuffix(int32_t dtype) {
+  return dtype == MICA_C64 ? "c64" : dtype == MICA_C128 ? "c128" : Suffix(dtype);
+}
+inline int32_t PointwiseLane(int32_t compute_dtype) {
+  return IsComplex(compute_dtype) ? compute_dtype : LaneDtype(compute_dtype);
+}
+
 // Refuses a dtype that the device cannot hold, and what no kernel text computes.
 inline void CheckDtype(const Device& device, int32_t dtype) {
   Suffix(dtype);
   if (dtype == MICA_F64 && !device.has_f64) throw plugin::NotImplemented();
 }
+inline void CheckPointwiseDtype(const Device& device, int32_t dtype) {
+  CheckDtype(device, dtype == MICA_C64 ? MICA_F32 : dtype == MICA_C128 ? MICA_F64 : dtype);
+}
 
 // How lanes are typed in a kernel.
 struct Lanes {
-  int32_t dtype;  // of arithmetic: an integer dtype, bool, f32 or f64
+  int32_t dtype;  // of arithmetic: an integer dtype, bool, f32, f64, or, one number wide, a complex one
   int width = 1;
 };
 
 // An argument of a program as the bytes of one lane.
 struct LaneBytes {
-  char bytes[8];
+  char bytes[16];
   size_t size;
 };
 
@@ -75,6 +87,8 @@ inline constexpr LaneType kLaneTypes[] = {
     {nullptr, nullptr, nullptr, nullptr},
     {"float", "int", nullptr, nullptr},
     {"double", "long", nullptr, nullptr},
+    {"VECTOR_OF(float, 2)", "int", nullptr, nullptr},
+    {"VECTOR_OF(double, 2)", "int", nullptr, nullptr},
 };
 
 template <typename T>
@@ -103,6 +117,23 @@ inline LaneBytes Convert(bool is_integer, int64_t i, double f) {
   }
 }
 
+inline LaneBytes ComplexBytes(const MicaValue& value, int32_t dtype) {
+  double parts[2] = {0, 0};
+  if (value.tag == MICA_VALUE_FLOAT)
+    parts[0] = value.u.f;
+  else if (value.tag != MICA_VALUE_SCALAR)
+    parts[0] = static_cast<double>(value.u.i);
+  else if (value.u.scalar.tag == MICA_SCALAR_COMPLEX)
+    parts[0] = value.u.scalar.u.c[0], parts[1] = value.u.scalar.u.c[1];
+  else
+    parts[0] = value.u.scalar.tag == MICA_SCALAR_FLOAT ? value.u.scalar.u.f
+                                                       : static_cast<double>(value.u.scalar.u.i);
+  LaneBytes out{{}, dtype == MICA_C64 ? 2 * sizeof(float) : sizeof(parts)};
+  const float narrow[2] = {static_cast<float>(parts[0]), static_cast<float>(parts[1])};
+  std::memcpy(out.bytes, dtype == MICA_C64 ? static_cast<const void*>(narrow) : parts, out.size);
+  return out;
+}
+
 }  // namespace lanes
 
 // The #defines that lanes.cl needs, and lanes.cl.
@@ -112,6 +143,9 @@ inline std::string LanesText(const Device& device, const Lanes& chosen, bool sma
                      Define("W", std::to_string(chosen.width)) +
                      Define("INDEX", small_index ? "uint" : "ulong");
   const bool is_float = chosen.dtype == MICA_F32 || chosen.dtype == MICA_F64;
+  if (IsComplex(chosen.dtype))
+    return text + (device.has_f64 ? Define("HAS_F64", "1") : "") +
+           Define("PART", chosen.dtype == MICA_C64 ? "float" : "double") + kLanesText + kComplexText;
   text += Define(is_float ? "LANE_FLOAT" : chosen.dtype == MICA_BOOL ? "LANE_BOOL" : "LANE_INT", "1");
   if (device.has_f64) text += Define("HAS_F64", "1");
   if (chosen.dtype == MICA_F64) text += Define("LANE_DOUBLE", "1");
@@ -135,6 +169,7 @@ inline LaneBytes NumberOf(const MicaValue& value, int32_t lane_dtype) {
   bool is_integer = true;
   int64_t i = 0;
   double f = 0;
+  if (IsComplex(lane_dtype)) return lanes::ComplexBytes(value, lane_dtype);
   if (value.tag == MICA_VALUE_FLOAT) {
     is_integer = false;
     f = value.u.f;

@@ -52,12 +52,66 @@ inline bool FitsVectors(const Call& c) {
     if (opcode == MICA_OP_GCD || opcode == MICA_OP_LCM) return false;
     if (opcode == MICA_OP_POW && c.lane < MICA_F16) return false;
   }
+  if (IsComplex(c.lane)) return false;
   const bool float_lane = c.lane >= MICA_F16;
   for (size_t k = 0; k < c.space.operands.size(); ++k) {
     const int32_t dtype = c.space.operands[k].dtype;
     if (k < c.num_outputs ? float_lane && IsInteger(dtype) : !float_lane && dtype >= MICA_F16) return false;
   }
   return true;
+}
+
+// What complex.cl computes.
+inline bool IsOfComplex(int opcode) {
+  switch (opcode) {
+    case MICA_OP_LOAD:
+    case MICA_OP_SCALAR:
+    case MICA_OP_CONST:
+    case MICA_OP_STORE:
+    case MICA_OP_TO_LANE:
+    case MICA_OP_TO_MASK:
+    case MICA_OP_SELECT:
+    case MICA_OP_MASK_SELECT:
+    case MICA_OP_MASK_AND:
+    case MICA_OP_MASK_OR:
+    case MICA_OP_MASK_XOR:
+    case MICA_OP_MASK_NOT:
+    case MICA_OP_EQ:
+    case MICA_OP_NE:
+    case MICA_OP_IS_NAN:
+    case MICA_OP_IS_INF:
+    case MICA_OP_IS_FINITE:
+    case MICA_OP_ADD:
+    case MICA_OP_SUB:
+    case MICA_OP_MUL:
+    case MICA_OP_DIV:
+    case MICA_OP_NEG:
+    case MICA_OP_SQUARE:
+    case MICA_OP_RECIPROCAL:
+    case MICA_OP_ABS:
+    case MICA_OP_ANGLE:
+    case MICA_OP_SIGN:
+    case MICA_OP_REAL:
+    case MICA_OP_IMAG:
+    case MICA_OP_CONJ:
+    case MICA_OP_COMPLEX:
+    case MICA_OP_EXP:
+    case MICA_OP_LOG:
+      return true;
+    default:
+      return false;
+  }
+}
+
+// Whether there are lanes for the program: complex operands need complex ones, which know fewer operations.
+inline bool HasLanes(const Call& c) {
+  if (!IsComplex(c.lane)) {
+    return std::none_of(c.space.operands.begin(), c.space.operands.end(),
+                        [](const Operand& operand) { return IsComplex(operand.dtype); });
+  }
+  const MicaCode& code = c.program->main;
+  return std::all_of(code.data, code.data + code.size,
+                     [](const MicaInstruction& in) { return IsOfComplex(in.opcode); });
 }
 
 constexpr int64_t kGroup = 256;
@@ -110,7 +164,7 @@ inline bool HasSizes(const Call& c) { return c.coordinates || c.space.sizes.size
 inline size_t NumStrides(const Call& c) { return c.space.sizes.size() - (c.width > 1 ? 1 : 0); }
 
 inline std::string PointerType(const Call& c, size_t operand) {
-  return "global E_" + std::string(Suffix(c.space.operands[operand].dtype)) + "*";
+  return "global E_" + std::string(PointwiseSuffix(c.space.operands[operand].dtype)) + "*";
 }
 
 inline std::string Source(const Call& c, const Device& device) {
@@ -133,8 +187,8 @@ inline std::string Source(const Call& c, const Device& device) {
     if (spacing > 0) at += " * " + std::to_string(spacing);
     offsets += "const INDEX at_" + n + " = " + at + "; ";
     if (result) {
-      stores += "STORE_" + std::string(Suffix(space.operands[k].dtype)) + "(y" + n + ", a" + n + " + at_" +
-                n + ", left); ";
+      stores += "STORE_" + std::string(PointwiseSuffix(space.operands[k].dtype)) + "(y" + n + ", a" + n +
+                " + at_" + n + ", left); ";
       offsets += "L y" + n + "; ";
     }
   }
@@ -147,7 +201,7 @@ inline std::string Source(const Call& c, const Device& device) {
     }
     const auto k = static_cast<size_t>(c.inputs[i].operand);
     const std::string at = "a" + std::to_string(k) + " + at_" + std::to_string(k);
-    const std::string suffix = Suffix(space.operands[k].dtype);
+    const std::string suffix = PointwiseSuffix(space.operands[k].dtype);
     const int64_t spacing = c.width > 1 ? SpacingOf(c, k) : 0;
     if (spacing > 0) {
       loads += "const Vec<E_" + suffix + ", W> near_" + x + " = load_spaced<" + std::to_string(spacing) +
@@ -199,8 +253,9 @@ inline Key KeyOf(const Call& c) {
 inline void Enqueue(Call& c) {
   const MicaCall* call = c.call;
   const Device& device = DeviceOf(call);
-  for (const Operand& operand : c.space.operands) CheckDtype(device, operand.dtype);
-  CheckDtype(device, c.lane);
+  for (const Operand& operand : c.space.operands) CheckPointwiseDtype(device, operand.dtype);
+  CheckPointwiseDtype(device, c.lane);
+  if (!HasLanes(c)) throw plugin::NotImplemented();
   if (NeedsMaths(*c.program) && !(device.has_maths && device.has_f64)) throw plugin::NotImplemented();
   if (!c.coordinates) c.space.Simplify(true);
   c.small = c.space.IsSmall();
@@ -239,7 +294,7 @@ inline void Run(const MicaCall* call, const MicaValue* args, MicaTensor* const* 
   Call c;
   c.call = call;
   c.program = &program;
-  c.lane = LaneDtype(call->compute_dtype >= 0 ? call->compute_dtype : DtypeOf(outputs[0]));
+  c.lane = PointwiseLane(call->compute_dtype >= 0 ? call->compute_dtype : DtypeOf(outputs[0]));
   c.num_outputs = static_cast<size_t>(num_outputs);
   c.coordinates = coordinates;
   c.inputs.reserve(static_cast<size_t>(program.num_inputs));
@@ -320,7 +375,7 @@ inline void CopyPart(const MicaCall* call, Space space) {
   c.program = &IdentityProgram();
   const int32_t from = space.operands[1].dtype;
   // Floats keep their precision on the way to an integer or a bool.
-  c.lane = LaneDtype(from);
+  c.lane = PointwiseLane(IsComplex(space.operands[0].dtype) ? space.operands[0].dtype : from);
   c.num_outputs = 1;
   c.space = std::move(space);
   c.inputs.push_back({1, {}});

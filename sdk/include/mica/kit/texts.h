@@ -11,6 +11,9 @@ inline constexpr char kLanesText[] =
 inline constexpr char kFloatText[] =
 #include <mica/kit/kernels/float.cl>
     ;
+inline constexpr char kComplexText[] =
+#include <mica/kit/kernels/complex.cl>
+    ;
 inline constexpr char kIntegerText[] =
 #include <mica/kit/kernels/integer.cl>
     ;

@@ -3,9 +3,9 @@ R"cl(
 //
 // The host defines LANE (the type of one number), MASK (what comparing two vectors
 // of LANE gives), W (lanes a work-item holds), INDEX, and LANE_FLOAT, LANE_INT or
-// LANE_BOOL. L and M are W of them. A mask is 0 or 1 where W is 1, and 0 or -1 in a
-// vector, as OpenCL has it. No product is fused with a sum, so that a value does not
-// depend on where it stands.
+// LANE_BOOL (none of them where complex.cl stands behind this text). L and M are W of
+// them. A mask is 0 or 1 where W is 1, and 0 or -1 in a vector, as OpenCL has it. No
+// product is fused with a sum, so that a value does not depend on where it stands.
 #define JOIN_(a, b) a##b
 #define JOIN(a, b) JOIN_(a, b)
 
