@@ -35,6 +35,7 @@ add_compile_options(-fPIC -Wall -Wextra -Wno-missing-field-initializers
 add_compile_options("SHELL:-iquote ${PROJECT_SOURCE_DIR}")
 
 if(MICA_SANITIZE)
+  add_compile_definitions(MICA_SHUFFLE)  # tensor/private_struct.h
   add_compile_options(-fsanitize=${MICA_SANITIZE} -fno-omit-frame-pointer -fno-sanitize-recover=all)
   add_link_options(-fsanitize=${MICA_SANITIZE})
 endif()

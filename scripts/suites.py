@@ -215,6 +215,9 @@ SUITES = [
         long={"env": {"MICA_SWAP_CYCLES": "100000"}, "timeout": 3 * HOUR},
     ),
     Suite(
+        "shuffled", "{python} scripts/shuffled_host.py", "tally", needs=("release", "asan:package"), cores=1
+    ),
+    Suite(
         "fuzz",
         "{python} scripts/fuzz.py 60",
         "tally",

@@ -18,7 +18,7 @@ namespace {
 
 // The header's share of a block that holds data too, so that the data is
 // 64-byte aligned.
-constexpr int64_t kHeaderBytes = 64;
+constexpr int64_t kHeaderBytes = kMicaShuffledBytes == 0 ? 64 : 128;
 static_assert(sizeof(StorageImpl) <= kHeaderBytes);
 constexpr int kHeaderClass = internal::SmallClass(kHeaderBytes);
 constexpr int kForeignClass = internal::SmallClass(2 * kHeaderBytes);

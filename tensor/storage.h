@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "tensor/device.h"
+#include "tensor/private_struct.h"
 
 namespace mica {
 
@@ -81,6 +82,7 @@ class StorageImpl {
   void EnlistShared(TensorImpl* tensor);
   void DelistShared(TensorImpl* tensor) noexcept;
 
+  MICA_PRIVATE_STRUCT;
   std::atomic<uint32_t> refs_{1};
   std::atomic<uint32_t> version_{0};
   void* data_ = nullptr;

@@ -24,6 +24,7 @@
 #include "tensor/dtype.h"
 #include "tensor/error.h"
 #include "tensor/key_set.h"
+#include "tensor/private_struct.h"
 #include "tensor/scalar.h"
 #include "tensor/span.h"
 #include "tensor/storage.h"
@@ -49,6 +50,7 @@ struct AutogradMeta {
 
 // What few tensors have, made on demand.
 struct TensorExtra {
+  MICA_PRIVATE_STRUCT;
   TensorImpl* view_base = nullptr;   // owned reference; the root, never itself a view
   AutogradMeta* autograd = nullptr;  // owned
   void* extension = nullptr;
@@ -97,6 +99,7 @@ extern PyObjectHooks g_pyobject_hooks;
 inline constexpr int kInlineDims = 5;
 
 struct TensorImpl : MicaTensor {
+  MICA_PRIVATE_STRUCT;
   StorageImpl* storage;  // owned reference; NULL only while being made. Changed by MoveTo alone
   KeySet keys;
   TensorExtra* extra;  // owned or NULL
@@ -139,7 +142,7 @@ struct TensorImpl : MicaTensor {
   // A fresh impl with refcount 1 over `storage` at `byte_offset`.
   static TensorImpl* Make(Storage storage, int64_t byte_offset, IntSpan sizes, IntSpan strides, DType dtype);
 };
-static_assert(sizeof(TensorImpl) == 192);
+static_assert(sizeof(TensorImpl) == 192 + kMicaShuffledBytes);
 
 // May alias: Ref() reads a caller's `MicaTensor*` as a Tensor, and plugins read Tensors the other way round,
 // which to the compiler are types that never share memory unless it is told.

@@ -6,6 +6,7 @@
 
 #include "tensor/device.h"
 #include "tensor/key_set.h"
+#include "tensor/private_struct.h"
 #include "tensor/tensor.h"
 
 namespace mica {
@@ -18,6 +19,7 @@ struct ThreadState {
   bool grad_enabled = true;
   bool inference_mode = false;
   // The core's own.
+  MICA_PRIVATE_STRUCT;
   Device default_device;
 };
 

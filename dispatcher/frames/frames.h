@@ -93,6 +93,7 @@ void ReleaseKind(int kind);
 // One level. Lives in its Scope.
 struct Frame : MicaFrame {
   Frame() : MicaFrame{-1, 0, 0, nullptr} {}
+  MICA_PRIVATE_STRUCT;
   Frame* parent = nullptr;
   // The thread as it was when the frame was entered.
   KeySet outer_include;
@@ -166,6 +167,7 @@ struct Wrapper {
   Tensor second;        // payload: a tensor of the kind's (jvp: the tangent)
   SharedObject shared;  // payload: an object of a plugin's kind
   // The core's own.
+  MICA_PRIVATE_STRUCT;
   int64_t place = 0;  // of a view: where it begins, in bytes from its base
 
   static void* operator new(size_t size);  // from the small-block pool

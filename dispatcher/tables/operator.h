@@ -18,6 +18,7 @@
 #include "dispatcher/tables/operator_spec.h"
 #include "schema/schema.h"
 #include "tensor/key_set.h"
+#include "tensor/private_struct.h"
 
 namespace mica {
 
@@ -31,6 +32,7 @@ struct Slot {
 };
 
 struct OpTable {
+  MICA_PRIVATE_STRUCT;
   uint64_t mask;  // bits whose slot is not a fallthrough
   Slot slots[64];
 };
@@ -74,6 +76,7 @@ class Operator {
   const OpTable& Resolve() const;
   const schema::FunctionSchema& Parse() const;
 
+  MICA_PRIVATE_STRUCT;
   const OperatorSpec* spec_;
   mutable std::atomic<const OpTable*> table_{nullptr};
   mutable std::atomic<const schema::FunctionSchema*> schema_{nullptr};

@@ -68,7 +68,8 @@ TEST_CASE("an unboxed kernel gets the object's pointer, and NULL for None", "[ob
     const MicaValue args[] = {AbiType<const Tensor&>::Box(x.impl()), Boxed(o)};
     MicaValue result{};
     const MicaCall c{};
-    CHECK(kAdapters<Signature>.call_leaf(reinterpret_cast<MicaFunction>(leaf), &c, args, &result) == nullptr);
+    const auto function = reinterpret_cast<MicaFunction>(leaf);
+    CHECK(kAdapters<Signature>.call_leaf(function, &c, args, 2, nullptr, &result) == nullptr);
     return result.u.i;
   };
   CHECK(call(made.get()) == 1);
