@@ -299,6 +299,12 @@ MicaValue Box(const std::optional<T>& o) {
   return o ? Box(*o) : MicaValue{};
 }
 
+// A complex result holds its parts itself.
+inline Scalar ScalarOf(const MicaValue& v) {
+  if (v.tag != MICA_VALUE_COMPLEX) return Scalar(v.u.scalar);
+  return Scalar(std::complex<double>(v.u.complex_parts[0], v.u.complex_parts[1]));
+}
+
 template <typename T>
 struct Unboxed;
 template <>
@@ -322,7 +328,7 @@ MICA_UNBOXED_(double, v.u.f)
 MICA_UNBOXED_(DType, static_cast<DType>(v.u.i))
 MICA_UNBOXED_(MemoryFormat, static_cast<MemoryFormat>(v.u.i))
 MICA_UNBOXED_(Device, (Device{v.u.device}))
-MICA_UNBOXED_(Scalar, Scalar(v.u.scalar))
+MICA_UNBOXED_(Scalar, ScalarOf(v))
 MICA_UNBOXED_(MicaObject*, v.tag == MICA_VALUE_NONE ? nullptr : v.u.object)
 MICA_UNBOXED_(std::string, std::string(v.u.str.data, static_cast<size_t>(v.u.str.size)))
 MICA_UNBOXED_(Dims, Dims(v.u.ints.data, v.u.ints.data + v.u.ints.size))

@@ -67,6 +67,15 @@ TEST_CASE("arithmetic of a plugin's formulas is the host's", "[sdk]") {
   CHECK(Raised([&] { large.ToInt(); }).find("(18446744073709551615) does not fit") != std::string::npos);
 }
 
+TEST_CASE("a plugin's formula reads complex numbers, arguments and results", "[sdk]") {
+  const std::complex<double> number(3, -2);
+  MicaValue result{};  // what item() gives
+  result.tag = MICA_VALUE_COMPLEX;
+  result.u.complex_parts[0] = number.real(), result.u.complex_parts[1] = number.imag();
+  CHECK(Unboxed<Scalar>::Take(result).ToComplex() == number);
+  CHECK(Unboxed<Scalar>::From(Box(Scalar(number))).ToComplex() == number);
+}
+
 TEST_CASE("lists of a plugin's formulas are the host's", "[sdk]") {
   const Dims list{4, 5, 6};
   CHECK(At(list, -1) == 6);
