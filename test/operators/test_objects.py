@@ -225,6 +225,43 @@ def test_class_that_is_written_anew_takes_its_name() -> None:
         op(old())
 
 
+def test_class_that_registers_others_while_it_is_asked() -> None:
+    numbers = itertools.count()
+
+    class Meta(type):
+        def __instancecheck__(cls, instance: object) -> bool:
+            for _ in range(100):
+                library.register_object_type(f"objects_test.Asked{next(numbers)}", type("Asked", (), {}))
+            return False
+
+    class Asked(metaclass=Meta):
+        pass
+
+    class Other:
+        pass
+
+    library.register_object_type("objects_test.Asked", Asked)
+    op = operator("kind(objects_test.Asked asked) -> int", lambda asked: 1)
+    for _ in range(3):
+        with pytest.raises(TypeError, match=r"`asked` has type \(Other\); expected objects_test.Asked"):
+            op(Other())
+
+
+def test_results_before_one_that_is_refused_are_let_go() -> None:
+    groups: list[Any] = []
+
+    def kernel(x: mica.Tensor) -> Any:
+        group = Group(1.0)
+        groups.append(weakref.ref(group))
+        return group, 3
+
+    op = operator("pair(Tensor x) -> (objects_test.Group, Tensor)", kernel)
+    with pytest.raises(TypeError, match=r"got \(int\) from Python for its result 1"):
+        op(mica.ones(1))
+    gc.collect()
+    assert [g() for g in groups] == [None]
+
+
 def test_schema_is_inferred_from_a_registered_class() -> None:
     @library.custom_op(f"objects_test{next(_numbers)}::scaled", mutates_args=())
     def scaled(x: mica.Tensor, group: Group, *, other: Group | None = None) -> mica.Tensor:

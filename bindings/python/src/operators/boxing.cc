@@ -263,6 +263,17 @@ void CheckObjectResult(const schema::FunctionSchema& schema, size_t i, const Val
     Raise(PyExc_TypeError, schema.FullName() + "() got from Python for its result " + std::to_string(i) +
                                " " + mismatch + ".");
 }
+
+// Of results that were given before one was refused.
+void ReleaseGiven(MicaValue* results, size_t n) {
+  for (size_t i = 0; i < n; ++i) {
+    MicaValue& v = results[i];
+    if (v.tag == MICA_VALUE_TENSOR) TakeTensor(v);
+    if (v.tag == MICA_VALUE_TENSORS) TakeTensorList(v.u.tensors);
+    if (v.tag == MICA_VALUE_OBJECT) ReleaseObject(v.u.object);
+    v = MicaValue{};
+  }
+}
 }  // namespace
 
 void GiveResults(const schema::FunctionSchema& schema, PyObject* result, MicaValue* results) {
@@ -306,7 +317,14 @@ void GiveResults(const schema::FunctionSchema& schema, PyObject* result, MicaVal
   const Items items = ItemsOf(result);
   MICA_CHECK_TYPE(items.size == static_cast<Py_ssize_t>(n), "The kernel of ", schema.FullName(),
                   " must return a tuple of ", n, " values.");
-  for (size_t i = 0; i < n; ++i) give(i, items.data[i]);
+  for (size_t i = 0; i < n; ++i) {
+    try {
+      give(i, items.data[i]);
+    } catch (...) {
+      ReleaseGiven(results, i);
+      throw;
+    }
+  }
 }
 
 }  // namespace mica::python

@@ -80,8 +80,10 @@ Registered* FindRegistered(std::string_view name) {
     if (r->name == name) return r.get();
   return nullptr;
 }
+// May run code (__instancecheck__) that registers classes, or this one anew.
 bool IsOf(PyObject* o, const Registered& r) {
-  const int is = PyObject_IsInstance(o, r.python_class);
+  const Ref python_class(Py_NewRef(r.python_class));
+  const int is = PyObject_IsInstance(o, python_class.get());
   Check(is);
   return is != 0;
 }
@@ -179,8 +181,10 @@ Value ToObjectValue(PyObject* o, const schema::Type& type) {
   if (Py_IS_TYPE(o, &ObjectType)) return Value(ObjectOf(o));
   const Registered* const expected = FindRegistered(type.object_name());
   if (expected && IsOf(o, *expected)) return Boxed(o, *expected);
-  for (const std::unique_ptr<Registered>& r : Classes())
-    if (IsOf(o, *r)) return Boxed(o, *r);
+  for (size_t i = 0; i < Classes().size(); ++i) {  // by index: IsOf may make it longer
+    const Registered& r = *Classes()[i];
+    if (IsOf(o, r)) return Boxed(o, r);
+  }
   return Value();
 }
 
