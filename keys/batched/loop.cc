@@ -79,7 +79,14 @@ void Loop(const Op& op, const MicaValue* args, int64_t n, MicaValue* results) {
   for (size_t r = 0; functional && r < count; ++r) {
     std::vector<Tensor> wrapped;
     for (const std::vector<Tensor>& examples : made[r]) {
-      if (!examples[0].defined()) {
+      const auto defined =
+          std::count_if(examples.begin(), examples.end(), [](const Tensor& t) { return t.defined(); });
+      MICA_CHECK(
+          static_cast<int64_t>(examples.size()) == size && (defined == 0 || defined == size), "Operator ",
+          op.name(),
+          " returns a tensor for some examples of a batch and none for others, which cannot become one "
+          "tensor; call it outside of vmap.");
+      if (defined == 0) {
         wrapped.emplace_back();
         continue;
       }

@@ -259,6 +259,29 @@ def test_kernels_at_autograd_go_on_in_the_frames_parent() -> None:
     assert mica.allclose(value, (x**3).sum(1))
 
 
+@pytest.mark.filterwarnings("ignore:vmap has no batch rule")
+def test_examples_with_and_without_a_result_are_refused() -> None:
+    some = fresh("some")
+    library.define(some, "(Tensor x) -> Tensor")
+    library.impl(some, "cpu", lambda x: x + 1 if x.item() > 1 else None)
+    many = fresh("many")
+    library.define(many, "(Tensor x) -> Tensor[]")
+    library.impl(many, "cpu", lambda x: [x] * int(x.item()))
+    for name in (some, many):
+        namespace, short = name.split("::")
+        op = getattr(getattr(mica.ops, namespace), short)
+        for batch in ([1.0, 2.0], [2.0, 1.0]):
+            with pytest.raises(
+                RuntimeError, match="a tensor for some examples of a batch and none for others"
+            ):
+                mica.func.vmap(op)(mica.tensor(batch))
+        assert mica._C._frame_depth() == 0
+        outputs = mica.func.vmap(op)(mica.tensor([2.0, 2.0]))
+        assert [t.shape for t in ([outputs] if name == some else outputs)] == [(2,)] * (
+            1 if name == some else 2
+        )
+
+
 def test_wrong_batch_rules_are_found() -> None:
     op = library.custom_op(fresh("dot"), weighted_sum, mutates_args=())
     op.register_fake(lambda x, w, k=1.0: x.new_empty(1))
