@@ -93,9 +93,41 @@ Tape::Result NumberedAll(const MicaValue& v, const MicaFrame& frame, Tape& tape)
   return r;
 }
 
+// And no tensor, whose call is recorded.
 bool ReturnsNumber(const MicaOperatorInfo& info) {
-  if (info.num_results == 0) return false;
-  return info.results[0].tag != MICA_VALUE_TENSOR && info.results[0].tag != MICA_VALUE_TENSORS;
+  for (int32_t k = 0; k < info.num_results; ++k)
+    if (info.results[k].tag == MICA_VALUE_TENSOR || info.results[k].tag == MICA_VALUE_TENSORS) return false;
+  return info.num_results > 0;
+}
+
+// What a call made that fails all the same.
+void Drop(const layer::Call& call) {
+  layer::ReplaceResults(call.info(), call.results(), [](const Tensor&) { return Tensor(); });
+  for (int64_t k = 0; k < call.num_results(); ++k) {
+    MicaValue& r = call.results()[k];
+    if (r.tag == MICA_VALUE_OBJECT) plugin::Host()->object_release(r.u.object);
+    if (r.tag == MICA_VALUE_TENSORS) {
+      std::vector<MicaTensor*> none(static_cast<size_t>(r.u.tensors.size));
+      layer::Table()->take_list(&r, none.data());
+    }
+    r = MicaValue{};
+  }
+}
+
+// An object beside tensors would become a constant of the graph: that is right of an argument alone.
+void RefuseMadeObjects(const layer::Call& call) {
+  for (int64_t k = 0; k < call.num_results(); ++k) {
+    const MicaValue& r = call.results()[k];
+    if (r.tag != MICA_VALUE_OBJECT) continue;
+    bool given = false;
+    for (int64_t i = 0; i < call.size(); ++i)
+      given = given || (call[i].tag == MICA_VALUE_OBJECT && call[i].u.object == r.u.object);
+    if (given) continue;
+    Drop(call);
+    formula::Throw(MICA_ERROR_RUNTIME, "Operator ", call.info().name,
+                   " makes an object inside of a trace, and the graph would keep the object of this one run. "
+                   "Make it outside of the traced function, and pass it in.");
+  }
 }
 
 void RecordEntered(layer::Call& call) {
@@ -108,6 +140,7 @@ void RecordEntered(layer::Call& call) {
   recorded.args.reserve(static_cast<size_t>(call.size()));
   for (int64_t i = 0; i < call.size(); ++i) recorded.args.push_back(Described(call[i], frame, tape));
   Compute(call, tape);
+  RefuseMadeObjects(call);
   for (int32_t k = 0; k < info.num_results; ++k) {
     // In-place and out forms return what they wrote.
     const int32_t of = info.results[k].alias_of;

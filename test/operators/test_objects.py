@@ -195,6 +195,29 @@ def test_layers_say_what_becomes_of_an_object_that_is_made() -> None:
         make_fx(lambda t: t * made(t).size)(mica.ones(2))
 
 
+def test_trace_refuses_an_object_that_is_made_beside_a_tensor() -> None:
+    made: list[Any] = []
+
+    def kernel(x: mica.Tensor, group: Group | None = None) -> Any:
+        if group is None:
+            group = Group(x.sum().item())
+            made.append(weakref.ref(group))
+        return x + 1, group
+
+    schema = "beside(Tensor x, objects_test.Group? group=None) -> (Tensor, objects_test.Group)"
+    op, scaled, group = operator(schema, kernel), times(), Group(3.0)
+    with pytest.raises(RuntimeError, match="makes an object inside of a trace, and the graph would keep"):
+        make_fx(lambda x: scaled(*op(x)))(mica.ones(2))
+    gc.collect()
+    assert [g() for g in made] == [None]
+    assert make_fx(lambda x: scaled(*op(x, group)))(mica.ones(2))(mica.zeros(2)).tolist() == [3.0, 3.0]
+    first = operator(
+        "first(Tensor x, objects_test.Group group) -> (objects_test.Group, Tensor)", lambda x, g: (g, x * 2)
+    )
+    library.register_fake(first.default.name(), lambda x, g: (g, mica.empty_like(x)))
+    assert make_fx(lambda x: first(x, group)[1])(mica.ones(2))(mica.ones(2)).tolist() == [2.0, 2.0]
+
+
 def test_registration_refuses_what_is_no_type() -> None:
     for name in ("Group", "acme.", "a b.c", "acme.Group?", "", "__torch__.torch.classes.acme.Group", "int[]"):
         with pytest.raises(ValueError, match="is not made of two or more names with dots between"):
