@@ -63,18 +63,23 @@ void Loop(const Op& op, const MicaValue* args, int64_t n, MicaValue* results) {
     const layer::ReplacedArguments example(args, n, [&](const Tensor& t) { return ExampleOf(t, e, frame); });
     Results values(count);
     CallBoxed(op, example.data(), n, values.data());
+    bool refused = false;
     for (size_t r = 0; functional && r < count; ++r) {
       const int32_t tag = values[r].tag;
-      MICA_CHECK_IMPLEMENTED(
-          tag == MICA_VALUE_TENSOR || tag == MICA_VALUE_TENSORS || tag == MICA_VALUE_NONE, "Operator ",
-          op.name(),
-          " returns a number, a truth value or an object, of which a batch has one an example; call it "
-          "outside of vmap.");
+      if (tag == MICA_VALUE_OBJECT) plugin::Host()->object_release(values[r].u.object);
+      if (tag != MICA_VALUE_TENSOR && tag != MICA_VALUE_TENSORS && tag != MICA_VALUE_NONE) {
+        refused = true;
+        continue;
+      }
       lists[r] = tag == MICA_VALUE_TENSORS;
       std::vector<Tensor> taken = Taken(values[r]);
       made[r].resize(std::max(made[r].size(), taken.size()));
       for (size_t j = 0; j < taken.size(); ++j) made[r][j].push_back(std::move(taken[j]));
     }
+    MICA_CHECK_IMPLEMENTED(
+        !refused, "Operator ", op.name(),
+        " returns a number, a truth value or an object, of which a batch has one an example; call it "
+        "outside of vmap.");
   }
   for (size_t r = 0; functional && r < count; ++r) {
     std::vector<Tensor> wrapped;

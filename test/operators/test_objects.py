@@ -195,6 +195,26 @@ def test_layers_say_what_becomes_of_an_object_that_is_made() -> None:
         make_fx(lambda t: t * made(t).size)(mica.ones(2))
 
 
+@pytest.mark.filterwarnings("ignore:vmap has no batch rule")
+def test_objects_that_vmap_refuses_are_let_go() -> None:
+    made: list[Any] = []
+
+    def new() -> Group:
+        group = Group(1.0)
+        made.append(weakref.ref(group))
+        return group
+
+    alone = operator("alone(Tensor x) -> objects_test.Group", lambda x: new())
+    pair = operator("pair(Tensor x) -> (Tensor, objects_test.Group)", lambda x: (x + 1, new()))
+    listed = operator("listed(Tensor x) -> (objects_test.Group, Tensor[])", lambda x: (new(), [x + 1]))
+    x = mica.ones(2)
+    for op in (alone, pair, listed):
+        with pytest.raises(NotImplementedError, match="returns a number, a truth value or an object"):
+            mica.func.vmap(op)(x)
+    gc.collect()
+    assert [g() for g in made] == [None] * len(made)
+
+
 def test_trace_refuses_an_object_that_is_made_beside_a_tensor() -> None:
     made: list[Any] = []
 
