@@ -76,7 +76,7 @@ class Few {
     reserve(size);
     for (; size_ < size; ++size_) new (data_ + size_) T();
   }
-  void resize(size_t size, const T& value) {
+  void resize(size_t size, T value) {  // a copy: it may be one of the elements
     Shrink(size);
     reserve(size);
     for (; size_ < size; ++size_) new (data_ + size_) T(value);

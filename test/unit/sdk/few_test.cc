@@ -74,6 +74,15 @@ TEST_CASE("a list grows, copies and moves at each size", "[sdk]") {
   CHECK(Counted::alive == before);
 }
 
+TEST_CASE("a list is filled with one of its own elements", "[sdk]") {
+  plugin::Few<std::string, 2> list{std::string(100, 'a'), std::string(100, 'b')};
+  list.resize(40, list[1]);
+  CHECK(list[39] == std::string(100, 'b'));
+  list.resize(2, list[0]);
+  list.resize(3, list[0]);
+  CHECK(list[2] == std::string(100, 'a'));
+}
+
 TEST_CASE("a list is resized and emptied", "[sdk]") {
   const int before = Counted::alive;
   for (int from = 0; from <= 7; ++from) {
