@@ -6,6 +6,7 @@
 #include "dispatcher/calls/thread_state.h"
 #include "dispatcher/plugins/status.h"
 #include "keys/autograd/engine_ops.h"
+#include "keys/autograd/hooks.h"
 #include "keys/autograd/meta.h"
 
 namespace mica::autograd {
@@ -90,8 +91,7 @@ void AccumulateGrad::Apply(const Tensor* grads, Tensor*) {
   if (!variable()->requires_grad()) return;  // detached since the graph was recorded
   if (grads[0].defined()) Add(grads[0]);
   if (__builtin_expect(!extra() || extra()->accumulated.empty(), 1)) return;
-  const std::vector<NodeExtra::Accumulated> hooks = extra()->accumulated;  // a hook may remove itself
-  for (const NodeExtra::Accumulated& h : hooks)
+  for (const NodeExtra::Accumulated& h : CopyOf(extra()->accumulated))
     ThrowIfError(h.hook.function(h.hook.held.object(), variable()->impl()));
 }
 

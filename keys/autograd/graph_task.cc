@@ -10,6 +10,7 @@
 #include "keys/autograd/accumulate.h"
 #include "keys/autograd/anomaly.h"
 #include "keys/autograd/engine_ops.h"
+#include "keys/autograd/hooks.h"
 #include "keys/autograd/saved_tensor.h"
 #include "keys/autograd/validate.h"
 
@@ -288,8 +289,7 @@ void GraphTask::JoinStreams() {
 
 void GraphTask::PreHooks(Node& node, Tensor* grads) {
   NodeExtra& extra = *node.extra();
-  const std::vector<NodeExtra::TensorPre> tensor_hooks = extra.tensor_pre;  // a hook may remove itself
-  for (const NodeExtra::TensorPre& h : tensor_hooks) {
+  for (const NodeExtra::TensorPre& h : CopyOf(extra.tensor_pre)) {
     Tensor& grad = grads[h.output_nr];
     const MicaTensorResult made = h.hook.function(h.hook.held.object(), grad.impl());
     ThrowIfError(made.status);
@@ -376,8 +376,7 @@ void GraphTask::Evaluate(Node& node, Tensor* grads, int num_grads, Tensor* out) 
     NodeExtra& extra = *node.extra();
     if (!extra.pre.empty()) {
       std::vector<Tensor> list(grads, grads + num_grads);
-      const std::vector<NodeExtra::Pre> hooks = extra.pre;
-      for (const NodeExtra::Pre& h : hooks)
+      for (const NodeExtra::Pre& h : CopyOf(extra.pre))
         RunHook(node, list, [&] { return h.hook.function(h.hook.held.object(), Raw(list), num_grads); });
       std::move(list.begin(), list.end(), grads);
     }
@@ -403,10 +402,11 @@ void GraphTask::Evaluate(Node& node, Tensor* grads, int num_grads, Tensor* out) 
   if (__builtin_expect(node.extra() && !node.extra()->post.empty(), 0)) {
     t_state.exclude = outer_exclude_;
     std::vector<Tensor> list(out, out + node.num_next());
-    const std::vector<NodeExtra::Post> hooks = node.extra()->post;
-    for (const NodeExtra::Post& h : hooks)
+    for (const NodeExtra::Post& h : CopyOf(node.extra()->post))
       RunHook(node, list, [&] {
-        return h.hook.function(h.hook.held.object(), Raw(list), node.num_next(), Raw(incoming), num_grads);
+        // As in torch, a node's first hooks see nothing that arrived if Apply itself added them.
+        return h.hook.function(h.hook.held.object(), Raw(list), node.num_next(), Raw(incoming),
+                               static_cast<int64_t>(incoming.size()));
       });
     std::move(list.begin(), list.end(), out);
   }

@@ -2,6 +2,7 @@
 #include "keys/autograd/hooks.h"
 
 #include <algorithm>
+#include <optional>
 
 #include "keys/autograd/forward.h"
 #include "keys/autograd/given.h"
@@ -14,6 +15,7 @@ namespace {
 using forward::Primal;
 
 std::atomic<uint64_t> g_next_hook{1};
+std::mutex g_hook_lists;
 
 // Puts the handle by which hook `id` is taken out of a list of the node's NodeExtra into `handle`.
 template <typename List>
@@ -22,10 +24,12 @@ void GiveHandle(MicaHook** handle, const Node& node, uint64_t id, List NodeExtra
   *handle = new MicaHook{[extra = node.weak_extra(), id, list] {
     const std::shared_ptr<NodeExtra> e = extra.lock();
     if (!e) return;
+    std::optional<typename List::value_type> gone;  // ends after the lock: its object is the user's
+    std::lock_guard lock(g_hook_lists);
     List& hooks = (*e).*list;
     const auto found = std::find_if(hooks.begin(), hooks.end(), [&](const auto& h) { return h.id == id; });
     if (found == hooks.end()) return;
-    const auto gone = std::move(*found);  // what the end of its object runs finds the list whole
+    gone = std::move(*found);
     hooks.erase(found);
   }};
 }
@@ -39,12 +43,17 @@ MicaStatus AddToNode(const char* call, MicaNode* given, Function function, MicaH
     CheckFunction(function, call);
     Node& node = Given(given, call);
     const uint64_t id = g_next_hook++;
-    (node.EnsureExtra().*kList).push_back({id, {function, std::move(held)}});
+    {
+      std::lock_guard lock(g_hook_lists);
+      (node.EnsureExtra().*kList).push_back({id, {function, std::move(held)}});
+    }
     GiveHandle(handle, node, id, kList);
   });
 }
 
 }  // namespace
+
+std::mutex& HookListsLock() { return g_hook_lists; }
 
 MicaStatus AddTensorHook(MicaTensor* given, MicaTensorHook function, MicaHeld object, MicaHook** handle) {
   Held held(object);
@@ -54,11 +63,14 @@ MicaStatus AddTensorHook(MicaTensor* given, MicaTensorHook function, MicaHeld ob
     MICA_CHECK(RequiresGrad(t), "A hook needs a tensor that requires grad.");
     const uint64_t id = g_next_hook++;
     const Edge edge = GradientEdge(t);
-    std::vector<NodeExtra::TensorPre>& hooks = edge.node->EnsureExtra().tensor_pre;
-    const auto last = std::find_if(hooks.rbegin(), hooks.rend(),
-                                   [&](const auto& h) { return h.output_nr == edge.input_nr; });
-    hooks.insert(last == hooks.rend() ? hooks.end() : last.base(),
-                 {edge.input_nr, id, {function, std::move(held)}});
+    {
+      std::lock_guard lock(g_hook_lists);
+      std::vector<NodeExtra::TensorPre>& hooks = edge.node->EnsureExtra().tensor_pre;
+      const auto last = std::find_if(hooks.rbegin(), hooks.rend(),
+                                     [&](const auto& h) { return h.output_nr == edge.input_nr; });
+      hooks.insert(last == hooks.rend() ? hooks.end() : last.base(),
+                   {edge.input_nr, id, {function, std::move(held)}});
+    }
     GiveHandle(handle, *edge.node, id, &NodeExtra::tensor_pre);
   });
 }
@@ -75,7 +87,10 @@ MicaStatus AddAccumulateHook(MicaTensor* given, MicaAccumulateHook function, Mic
                leaf.ToString(), ".");
     const uint64_t id = g_next_hook++;
     const NodeRef node = Accumulator(leaf);
-    node->EnsureExtra().accumulated.push_back({id, {function, std::move(held)}});
+    {
+      std::lock_guard lock(g_hook_lists);
+      node->EnsureExtra().accumulated.push_back({id, {function, std::move(held)}});
+    }
     GiveHandle(handle, *node, id, &NodeExtra::accumulated);
   });
 }

@@ -3,6 +3,8 @@
 #pragma once
 
 #include <functional>
+#include <mutex>
+#include <vector>
 
 #include "keys/autograd/node.h"
 
@@ -11,6 +13,16 @@ struct MicaHook {
 };
 
 namespace mica::autograd {
+
+// Held while a list of hooks is changed or copied: a backward of another thread may run its node meanwhile.
+// Nothing of the user's runs under it.
+std::mutex& HookListsLock();
+// What a caller of hooks goes through: a hook may take itself away, or add others.
+template <typename Hook>
+std::vector<Hook> CopyOf(const std::vector<Hook>& hooks) {
+  std::lock_guard lock(HookListsLock());
+  return hooks;
+}
 
 MicaStatus AddTensorHook(MicaTensor* t, MicaTensorHook function, MicaHeld held, MicaHook** hook);
 MicaStatus AddAccumulateHook(MicaTensor* leaf, MicaAccumulateHook function, MicaHeld held, MicaHook** hook);

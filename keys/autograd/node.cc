@@ -2,6 +2,7 @@
 #include "keys/autograd/node.h"
 
 #include <algorithm>
+#include <limits>
 
 #include "dispatcher/devices/streams.h"
 #include "keys/autograd/anomaly.h"
@@ -22,6 +23,11 @@ struct DestroyQueue {
   bool running = false;
 };
 thread_local constinit DestroyQueue t_destroy __attribute__((tls_model("initial-exec")));
+
+void CheckCount(int count, const char* of) {
+  MICA_CHECK(count <= std::numeric_limits<uint16_t>::max(), "A node of the backward graph has at most (",
+             std::numeric_limits<uint16_t>::max(), ") ", of, "; this one would get (", count, ").");
+}
 
 }  // namespace
 
@@ -57,11 +63,13 @@ Node::~Node() {
 }
 
 void Node::SetNumNext(int count) {
+  CheckCount(count, "inputs");
   num_next_ = static_cast<uint16_t>(count);
   if (count > kInlineEdges) next_ = new Edge[static_cast<size_t>(count)];
 }
 
 void Node::SetNumOutputs(int count) {
+  CheckCount(count, "outputs");
   num_outputs_ = static_cast<uint16_t>(count);
   if (count <= 1) return;
   more_outputs_.resize(static_cast<size_t>(count));
@@ -70,6 +78,7 @@ void Node::SetNumOutputs(int count) {
 
 uint32_t Node::AddOutput(const Tensor& t) {
   const int n = num_outputs_;
+  CheckCount(n + 1, "outputs");
   if (n == 1) more_outputs_.push_back(std::move(inline_output_));
   num_outputs_ = static_cast<uint16_t>(n + 1);
   if (n >= 1) {

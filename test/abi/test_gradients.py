@@ -64,6 +64,74 @@ print(ops.custom(x.detach()).requires_grad, ops.held())
     ]
 
 
+def test_hooks_are_added_and_removed_while_another_thread_runs_their_nodes() -> None:
+    assert lines("""
+import threading
+y = (x * x).sum()
+leaf = y.grad_fn.next_functions[0][0].next_functions[0][0]
+stop = False
+def hook(*gradients):
+    return None
+def change():
+    while not stop:
+        added = [x.register_hook(hook) for _ in range(5)]
+        added += [x.register_post_accumulate_grad_hook(hook)]
+        added += [leaf.register_prehook(hook), leaf.register_hook(hook)]
+        for one in added:
+            one.remove()
+def run():
+    for _ in range(1500):
+        y.backward(retain_graph=True)
+changing = [threading.Thread(target=change) for _ in range(2)]
+running = [threading.Thread(target=run) for _ in range(2)]
+for thread in changing + running:
+    thread.start()
+for thread in running:
+    thread.join()
+stop = True
+for thread in changing:
+    thread.join()
+print(x.grad.tolist())
+""") == ["[18000.0, 30000.0]"]
+
+
+def test_a_hook_that_the_backward_of_its_own_node_adds() -> None:
+    """As in torch, it is called after that backward, and is not told what had arrived before it was there."""
+    assert lines("""
+class F(mica.autograd.Function):
+    @staticmethod
+    def forward(ctx, t):
+        return t * 2
+    @staticmethod
+    def backward(ctx, g):
+        ctx.register_hook(lambda made, arrived: print(len(made), len(arrived)))
+        return g * 2
+y = F.apply(x).sum()
+y.backward(retain_graph=True)
+y.backward()
+""") == ["1 0", "1 1", "1 1"]
+
+
+def test_a_node_with_more_ends_than_it_can_count_is_refused() -> None:
+    said = lines("""
+class F(mica.autograd.Function):
+    @staticmethod
+    def forward(ctx, *tensors):
+        return tuple(tensors[0] * 1 for _ in range(count))
+    @staticmethod
+    def backward(ctx, *grads):
+        return (grads[0],)
+count = 1
+attempt(F.apply, *[x] * 65536)
+count = 65536
+attempt(F.apply, x)
+""")
+    assert said == [
+        "RuntimeError: A node of the backward graph has at most (65535) inputs; this one would get (65536).",
+        "RuntimeError: A node of the backward graph has at most (65535) outputs; this one would get (65536).",
+    ]
+
+
 SENTENCES = [
     "TypeError: MicaAutograd::grad was given NULL in the place of a tensor.",
     "TypeError: MicaAutograd::add_tensor_hook was given NULL in the place of a function.",

@@ -76,6 +76,7 @@ class PythonBackward {
   bool Keep(MicaNode* node) {
     if (!Py_IsInitialized()) return false;
     GilAcquire gil;
+    if (!saved_->node) return false;  // refused while it was made: nobody was given it
     if (!context_ || Py_REFCNT(context_.get()) == 1) return false;
     weak_context_ = Ref(PyWeakref_NewRef(context_.get(), nullptr));
     if (!weak_context_) PyErr_Clear();
