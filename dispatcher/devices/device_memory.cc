@@ -71,25 +71,29 @@ class PluginMemory : public RawMemory {
     const MicaDeviceTable* t = Table();
     uint64_t event = 0;
     if (!t || Failed(t->event_create(t->context, index, &event))) return kDone;
-    if (!Failed(t->event_record(t->context, index, event, stream))) return event;
+    if (!Failed(t->event_record(t->context, index, event, stream)))
+      return reinterpret_cast<uint64_t>(new GivenEvent{t, event});
     DropStatus(t->event_destroy(t->context, index, event));
     return kDone;
   }
-  bool TakeIfDone(int index, uint64_t event) override {
-    const MicaDeviceTable* t = Table();
-    int32_t done = 0;
-    if (t && event != kDone && t->event_query && !Failed(t->event_query(t->context, index, event, &done))) {
-      if (done) DropStatus(t->event_destroy(t->context, index, event));
-      return done != 0;
+  bool TakeIfDone(int index, uint64_t number) override {
+    if (number != kDone && Table()) {
+      const GivenEvent& e = *reinterpret_cast<GivenEvent*>(number);
+      const auto query = e.giver->event_query;
+      int32_t done = 0;
+      const bool answered = query && !Failed(query(e.giver->context, index, e.event, &done));
+      if (answered && !done) return false;
+      if (!answered) KeepLate(backend_, e.giver->event_sync(e.giver->context, index, e.event));
     }
-    WaitAndTake(index, event);
+    Take(index, number);
     return true;
   }
-  void WaitAndTake(int index, uint64_t event) override {
-    const MicaDeviceTable* t = Table();
-    if (!t || event == kDone) return;
-    KeepLate(backend_, t->event_sync(t->context, index, event));
-    DropStatus(t->event_destroy(t->context, index, event));
+  void WaitAndTake(int index, uint64_t number) override {
+    if (number != kDone && Table()) {
+      const GivenEvent& e = *reinterpret_cast<GivenEvent*>(number);
+      KeepLate(backend_, e.giver->event_sync(e.giver->context, index, e.event));
+    }
+    Take(index, number);
   }
   void SynchronizeDevice(int index) override { FinishDevice(At(index)); }
   void SynchronizeStream(int index, uint64_t stream) override {
@@ -105,6 +109,16 @@ class PluginMemory : public RawMemory {
   }
 
  private:
+  // An event and the table that alone knows it, also when another build has taken its place.
+  struct GivenEvent {
+    const MicaDeviceTable* giver;
+    uint64_t event;
+  };
+  void Take(int index, uint64_t number) {
+    if (number == kDone) return;
+    const std::unique_ptr<GivenEvent> e(reinterpret_cast<GivenEvent*>(number));
+    if (Table()) DropStatus(e->giver->event_destroy(e->giver->context, index, e->event));
+  }
   static bool Failed(MicaStatus s) {
     DropStatus(s);
     return s != nullptr;

@@ -98,6 +98,31 @@ TEST_CASE("memory used on another stream waits for that stream", "[dispatcher]")
   ExchangeStream(home.device, before);
 }
 
+TEST_CASE("an event that memory waits for is known to the build that made it alone", "[dispatcher]") {
+  static int asked = 0;  // of the build that takes the place
+  const int backend = LazyPlace().backend;
+  const MicaDeviceTable* const made_by = DeviceTable(backend);
+  MicaDeviceTable other = *made_by;
+  other.event_query = [](void*, int32_t, uint64_t, int32_t* done) -> MicaStatus {
+    ++asked, *done = 1;
+    return nullptr;
+  };
+  other.event_sync = other.event_destroy = [](void*, int32_t, uint64_t) -> MicaStatus {
+    ++asked;
+    return nullptr;
+  };
+  const StreamRef stream = NewStream(LazyPlace());
+  const int events = Lazy().events_alive;
+  RecordStream(EmptyTensor({90000}, DType::kF32, LazyPlace()), stream.handle);
+  REQUIRE(Lazy().events_alive == events + 1);
+  PublishDeviceTable("lazy", KeepDeviceTable(other));
+  EmptyTensor({90000}, DType::kF32, LazyPlace());  // asks which events have passed
+  AllocatorFor(LazyPlace()).EmptyCache();          // waits for the others
+  PublishDeviceTable("lazy", made_by);
+  CHECK(asked == 0);
+  CHECK(Lazy().events_alive == events);
+}
+
 TEST_CASE("a full device is emptied, tried again, and then said", "[dispatcher]") {
   const int64_t memory = Lazy().memory;
   AllocatorFor(LazyPlace()).EmptyCache();

@@ -38,8 +38,14 @@ class LazyDevice {
   }
   void StreamDestroy(int32_t, uint64_t) { ++streams_destroyed; }
   void StreamSync(int32_t device, uint64_t stream) { Drain(queues[{device, stream}]); }
-  uint64_t EventCreate(int32_t) { return ++handles; }
-  void EventDestroy(int32_t, uint64_t event) { events.erase(event); }
+  uint64_t EventCreate(int32_t) {
+    ++events_alive;
+    return ++handles;
+  }
+  void EventDestroy(int32_t, uint64_t event) {
+    --events_alive;
+    events.erase(event);
+  }
   void EventRecord(int32_t device, uint64_t event, uint64_t stream) {
     events[event] = {{device, stream}, false};
     queues[{device, stream}].push_back([this, event] { events[event].second = true; });
@@ -68,6 +74,7 @@ class LazyDevice {
   int64_t memory = int64_t{1} << 30, in_use = 0;
   int32_t current = 0;
   int copies = 0, peer_copies = 0, streams_made = 0, streams_destroyed = 0;
+  int events_alive = 0;
 
  private:
   using Place = std::pair<int32_t, uint64_t>;
