@@ -142,8 +142,13 @@ class TwoBackwards {
       return inputs_.back();
     });
     op.CallBoxed(recorded.data(), n, results);
-    outputs_ = TensorsOf(op, results);
-    Differentiate(level.frame());
+    try {
+      outputs_ = TensorsOf(op, results);
+      Differentiate(level.frame());
+    } catch (...) {
+      ReleaseResults(op, results);
+      throw;
+    }
     for (Tensor& t : outputs_) t = frames::Unwrap(t, scope.frame());
     for (Tensor& t : output_tangents_) t = frames::Unwrap(t, scope.frame());
   }

@@ -215,6 +215,22 @@ def test_objects_that_vmap_refuses_are_let_go() -> None:
     assert [g() for g in made] == [None] * len(made)
 
 
+def test_results_that_jvp_refuses_are_let_go() -> None:
+    made: list[Any] = []
+
+    def both(x: mica.Tensor) -> Any:
+        group = Group(1.0)
+        made.append(weakref.ref(group))
+        return x + 1, group
+
+    op = operator("refused_by_jvp(Tensor x) -> (Tensor, objects_test.Group)", both)
+    x = mica.ones(2)
+    with pytest.raises(NotImplementedError, match="no rule for the frame kind \\(jvp\\)"):
+        mica.func.jvp(lambda t: op(t)[0], (x,), (x,))
+    gc.collect()
+    assert [group() for group in made] == [None]
+
+
 def test_trace_refuses_an_object_that_is_made_beside_a_tensor() -> None:
     made: list[Any] = []
 
