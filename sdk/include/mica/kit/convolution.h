@@ -7,11 +7,10 @@
 // are copied for it.
 #pragma once
 
-#include <array>
 #include <cstring>
-#include <optional>
 #include <utility>
 
+#include <mica/kit/dense.h>
 #include <mica/kit/gemm.h>
 #include <mica/kit/pointwise.h>
 
@@ -76,58 +75,6 @@ inline Shape MakeShape(const TensorRef& image, const TensorRef& weight, const Te
   return s;
 }
 
-// The strides that a dense tensor of up to 5 dimensions has, channels first or last.
-inline std::array<int64_t, 5> DenseStrides(const TensorRef& t, bool channels_last) {
-  std::array<int64_t, 5> strides = {};
-  int64_t next = 1;
-  const auto place = [&](int d) {
-    strides[static_cast<size_t>(d)] = next;
-    next *= t.size(d);
-  };
-  if (channels_last) place(1);
-  for (int d = t.ndim() - 1; d >= 2; --d) place(d);
-  if (!channels_last) place(1);
-  place(0);
-  return strides;
-}
-
-inline bool IsDense(const TensorRef& t, bool channels_last) {
-  const std::array<int64_t, 5> dense = DenseStrides(t, channels_last);
-  for (int d = 0; d < t.ndim(); ++d)
-    if (t.size(d) != 1 && t.stride(d) != dense[static_cast<size_t>(d)]) return false;
-  return true;
-}
-
-// An operand as a library takes it: the tensor's own memory, or that of a copy.
-class DenseOperand {
- public:
-  DenseOperand(const MicaCall* call, const MicaTensor* tensor, bool channels_last, bool is_written)
-      : call_(call), data_(TensorRef(tensor).data<void>()) {
-    const TensorRef t(tensor);
-    if (IsDense(t, channels_last) && reinterpret_cast<uintptr_t>(data_) % 16 == 0) return;
-    copy_.emplace(call, t.numel() * t.itemsize());
-    space_.sizes.assign(t.sizes(), t.sizes() + t.ndim());
-    const std::array<int64_t, 5> dense = DenseStrides(t, channels_last);
-    space_.operands.push_back({copy_->data(), t.dtype(), {dense.begin(), dense.begin() + t.ndim()}});
-    space_.Add(tensor);
-    data_ = copy_->data();
-    if (!is_written) pointwise::CopyPart(call_, space_);
-  }
-  void* data() const { return data_; }
-  // Brings what was written to the tensor.
-  void Finish() {
-    if (!copy_) return;
-    std::swap(space_.operands[0], space_.operands[1]);
-    pointwise::CopyPart(call_, std::move(space_));
-  }
-
- private:
-  const MicaCall* call_;
-  void* data_;
-  std::optional<Workspace> copy_;
-  Space space_;  // the copy, then the tensor
-};
-
 // y = x + bias, in place.
 inline void AddBias(const MicaCall* call, const MicaTensor* tensor, const MicaTensor* bias) {
   static const MicaInstruction code[] = {{MICA_OP_LOAD, 0, 0, 0, 0, 0},
@@ -164,7 +111,8 @@ inline void AddBias(const MicaCall* call, const MicaTensor* tensor, const MicaTe
 inline bool PreferChannelsLast(const TensorRef& x, const TensorRef& w, const TensorRef& y) {
   int64_t first = 0, last = 0;
   for (const TensorRef& t : {x, w, y}) {
-    const bool is_first = IsDense(t, false), is_last = IsDense(t, true);
+    const int spatial = t.ndim() - 2;
+    const bool is_first = IsDenseImage(t, spatial, false), is_last = IsDenseImage(t, spatial, true);
     if (is_first && !is_last) first += t.numel();
     if (is_last && !is_first) last += t.numel();
   }
@@ -192,12 +140,17 @@ inline bool RunByLibrary(const MicaCall* call, Kind kind, MicaTensor* image, Mic
     c.shape.dilation[d] = At(g.dilation, d);
   }
   const bool channels_last = c.shape.channels_last != 0;
-  DenseOperand dense_x(call, image, channels_last, kind == Kind::kBackwardInput);
-  DenseOperand dense_w(call, weight, channels_last, kind == Kind::kBackwardWeight);
-  DenseOperand dense_y(call, result, channels_last, kind == Kind::kForward);
+  // As a library takes them.
+  const auto dense = [&](const MicaTensor* tensor) {
+    return Dense(call, tensor, ImageStrides(TensorRef(tensor), spatial, channels_last), 16);
+  };
+  const Dense dense_x = dense(image), dense_w = dense(weight), dense_y = dense(result);
+  const Dense& written = kind == Kind::kForward ? dense_y : kind == Kind::kBackwardInput ? dense_x : dense_w;
+  for (const Dense* operand : {&dense_x, &dense_w, &dense_y})
+    if (operand != &written) operand->Read();
   c.image = dense_x.data(), c.weight = dense_w.data(), c.result = dense_y.data();
   if (!TheDriver()->Convolve(device, c, call)) return false;
-  (kind == Kind::kForward ? dense_y : kind == Kind::kBackwardInput ? dense_x : dense_w).Finish();
+  written.Write();
   if (bias) AddBias(call, kind == Kind::kForward ? result : image, bias);
   return true;
 }

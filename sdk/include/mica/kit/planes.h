@@ -7,65 +7,16 @@
 #pragma once
 
 #include <algorithm>
-#include <optional>
 #include <string>
 #include <vector>
 
-#include <mica/kit/pointwise.h>
+#include <mica/kit/dense.h>
 
 namespace mica {
 namespace kit {
 namespace planes {
 
 using plugin::TensorRef;
-
-// The strides of an image without gaps, whose last `spatial` dimensions are a plane's.
-inline std::vector<int64_t> ImageStrides(const TensorRef& image, int spatial, bool channels_last) {
-  const int leading = image.ndim() - spatial;
-  std::vector<int64_t> strides(static_cast<size_t>(image.ndim()));
-  int64_t step = channels_last ? image.size(leading - 1) : 1;
-  for (int d = image.ndim(); d-- > 0;) {
-    const bool is_channel = channels_last && d == leading - 1;
-    strides[static_cast<size_t>(d)] = is_channel ? 1 : step;
-    if (!is_channel) step *= image.size(d);
-  }
-  return strides;
-}
-inline bool HasStrides(const TensorRef& t, const std::vector<int64_t>& strides) {
-  for (int d = 0; d < t.ndim(); ++d)
-    if (t.size(d) != 1 && t.stride(d) != strides[static_cast<size_t>(d)]) return false;
-  return true;
-}
-
-// The memory of a tensor in an order of its own: the tensor's, or a workspace.
-class Dense {
- public:
-  Dense(const MicaCall* call, const MicaTensor* tensor, std::vector<int64_t> strides)
-      : call_(call), tensor_(tensor), strides_(std::move(strides)) {
-    const TensorRef t(tensor);
-    if (!HasStrides(t, strides_)) work_.emplace(call, t.numel() * BytesOf(t.dtype()));
-  }
-  void* data() const { return work_ ? work_->data() : tensor_->dl.data; }
-  void Read() const { Copy(true); }
-  void Write() const { Copy(false); }
-
- private:
-  void Copy(bool to_work) const {
-    if (!work_) return;
-    const TensorRef t(tensor_);
-    Space space;
-    space.sizes.assign(t.sizes(), t.sizes() + t.ndim());
-    space.Add(tensor_);
-    space.operands.push_back({work_->data(), t.dtype(), strides_});
-    if (to_work) std::swap(space.operands[0], space.operands[1]);
-    pointwise::CopyPart(call_, std::move(space));
-  }
-
-  const MicaCall* call_;
-  const MicaTensor* tensor_;
-  std::vector<int64_t> strides_;
-  std::optional<Workspace> work_;
-};
 
 // One map of the planes of `data` to those of `out`.
 class PlaneMap {
@@ -85,8 +36,8 @@ class PlaneMap {
     const TensorRef y(out);
     const int leading = y.ndim() - spatial;
     is_image_ = data_sizes != nullptr;
-    channels_last_ = is_image_ && leading == 2 && !HasStrides(y, ImageStrides(y, spatial, false)) &&
-                     HasStrides(y, ImageStrides(y, spatial, true));
+    channels_last_ =
+        is_image_ && leading == 2 && !IsDenseImage(y, spatial, false) && IsDenseImage(y, spatial, true);
     for (int d = 0; d < leading; ++d) (channels_last_ && d == 1 ? inner : num_planes) *= y.size(d);
     out_plane = data_plane = inner;
     for (int d = spatial; d-- > 0;) {

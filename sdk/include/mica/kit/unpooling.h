@@ -60,7 +60,7 @@ void MaxPoolBackward(const MicaCall* call, MicaTensor* grad_output, MicaTensor*,
   const TensorRef grad(grad_output), out(grad_input);
   if (out.numel() == 0) return;
   const PlaneMap map = GradientMap(call, grad_output, grad_input, kSpatial, 1);
-  const planes::Dense chosen(call, indices, map.OrderOf(indices));
+  const Dense chosen(call, indices, map.OrderOf(indices));
   chosen.Read();
   std::vector<Windows> windows;
   std::string place = "k0";
