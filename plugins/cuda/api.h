@@ -251,13 +251,10 @@ struct cublasLtMatmulHeuristicResult_t {
      const void* c, cublasLtMatrixLayout_t c_layout, void* d, cublasLtMatrixLayout_t d_layout,             \
      const cublasLtMatmulAlgo_t* algorithm, void* workspace, size_t workspace_size, CUstream stream))
 
-// --- convolutions, libcudnn.so.9
+// --- convolutions and attention, libcudnn.so.9
 
 using cudnnStatus_t = int;
 using cudnnHandle_t = struct cudnnContext*;
-using cudnnTensorDescriptor_t = struct cudnnTensorStruct*;
-using cudnnFilterDescriptor_t = struct cudnnFilterStruct*;
-using cudnnConvolutionDescriptor_t = struct cudnnConvolutionStruct*;
 
 // The thousands are the kind of a failure; single ones (3001: the graph pattern is not supported) come with
 // every version.
@@ -278,35 +275,20 @@ enum cudnnDataType_t : int {
   CUDNN_DATA_BFLOAT16 = 9,
   CUDNN_DATA_BOOLEAN = 11,
 };
-enum cudnnMathType_t : int {
-  CUDNN_DEFAULT_MATH = 0,  // float may be rounded to TF32
-  CUDNN_TENSOR_OP_MATH = 1,
-  CUDNN_TENSOR_OP_MATH_ALLOW_CONVERSION = 2,  // float may be rounded to half
-  CUDNN_FMA_MATH = 3,                         // float stays float
-};
-enum cudnnTensorFormat_t : int { CUDNN_TENSOR_NCHW = 0, CUDNN_TENSOR_NHWC = 1 };
-enum cudnnDeterminism_t : int { CUDNN_NON_DETERMINISTIC = 0, CUDNN_DETERMINISTIC = 1 };
 enum cudnnConvolutionMode_t : int { CUDNN_CROSS_CORRELATION = 1 };
-
-// What cudnn_cnn.h has three times, with an enumeration of its own for `algo` each:
-// cudnnConvolutionFwdAlgoPerf_t, cudnnConvolutionBwdDataAlgoPerf_t and cudnnConvolutionBwdFilterAlgoPerf_t.
-struct ConvolutionAlgoPerf {
-  int algo;
-  cudnnStatus_t status;
-  float time;
-  size_t memory;  // of the workspace, in bytes
-  cudnnDeterminism_t determinism;
-  cudnnMathType_t mathType;
-  int reserved[3];
-};
 
 // The graph API: descriptors of tensors and operations, which attributes fill in.
 using cudnnBackendDescriptor_t = void*;
 enum cudnnBackendDescriptorType_t : int {
   CUDNN_BACKEND_POINTWISE_DESCRIPTOR = 0,
+  CUDNN_BACKEND_CONVOLUTION_DESCRIPTOR = 1,
+  CUDNN_BACKEND_ENGINE_DESCRIPTOR = 2,
   CUDNN_BACKEND_ENGINECFG_DESCRIPTOR = 3,
   CUDNN_BACKEND_ENGINEHEUR_DESCRIPTOR = 4,
   CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR = 5,
+  CUDNN_BACKEND_OPERATION_CONVOLUTION_FORWARD_DESCRIPTOR = 10,
+  CUDNN_BACKEND_OPERATION_CONVOLUTION_BACKWARD_FILTER_DESCRIPTOR = 11,
+  CUDNN_BACKEND_OPERATION_CONVOLUTION_BACKWARD_DATA_DESCRIPTOR = 12,
   CUDNN_BACKEND_OPERATION_POINTWISE_DESCRIPTOR = 13,
   CUDNN_BACKEND_OPERATIONGRAPH_DESCRIPTOR = 15,
   CUDNN_BACKEND_VARIANT_PACK_DESCRIPTOR = 16,
@@ -322,8 +304,12 @@ enum cudnnBackendAttributeType_t : int {
   CUDNN_TYPE_DATA_TYPE = 1,
   CUDNN_TYPE_BOOLEAN = 2,
   CUDNN_TYPE_INT64 = 3,
+  CUDNN_TYPE_FLOAT = 4,
+  CUDNN_TYPE_DOUBLE = 5,
   CUDNN_TYPE_VOID_PTR = 6,
+  CUDNN_TYPE_CONVOLUTION_MODE = 7,
   CUDNN_TYPE_HEUR_MODE = 8,
+  CUDNN_TYPE_NUMERICAL_NOTE = 11,
   CUDNN_TYPE_POINTWISE_MODE = 14,
   CUDNN_TYPE_BACKEND_DESCRIPTOR = 15,
   CUDNN_TYPE_REDUCTION_OPERATOR_TYPE = 18,
@@ -333,13 +319,39 @@ enum cudnnBackendAttributeName_t : int {
   CUDNN_ATTR_POINTWISE_MODE = 0,
   CUDNN_ATTR_POINTWISE_MATH_PREC = 1,
   CUDNN_ATTR_POINTWISE_AXIS = 9,
+  CUDNN_ATTR_CONVOLUTION_COMP_TYPE = 100,
+  CUDNN_ATTR_CONVOLUTION_CONV_MODE = 101,
+  CUDNN_ATTR_CONVOLUTION_DILATIONS = 102,
+  CUDNN_ATTR_CONVOLUTION_FILTER_STRIDES = 103,
+  CUDNN_ATTR_CONVOLUTION_POST_PADDINGS = 104,
+  CUDNN_ATTR_CONVOLUTION_PRE_PADDINGS = 105,
+  CUDNN_ATTR_CONVOLUTION_SPATIAL_DIMS = 106,
   CUDNN_ATTR_ENGINEHEUR_MODE = 200,
   CUDNN_ATTR_ENGINEHEUR_OPERATION_GRAPH = 201,
   CUDNN_ATTR_ENGINEHEUR_RESULTS = 202,
+  CUDNN_ATTR_ENGINECFG_ENGINE = 300,
   CUDNN_ATTR_EXECUTION_PLAN_HANDLE = 400,
   CUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG = 401,
   CUDNN_ATTR_EXECUTION_PLAN_WORKSPACE_SIZE = 402,
   CUDNN_ATTR_EXECUTION_PLAN_JSON_REPRESENTATION = 405,
+  CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_ALPHA = 700,
+  CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_BETA = 701,
+  CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_CONV_DESC = 702,
+  CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_W = 703,
+  CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_X = 704,
+  CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_Y = 705,
+  CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_ALPHA = 706,
+  CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_BETA = 707,
+  CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_CONV_DESC = 708,
+  CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_W = 709,
+  CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_DX = 710,
+  CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_DY = 711,
+  CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_ALPHA = 712,
+  CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_BETA = 713,
+  CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_CONV_DESC = 714,
+  CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_DW = 715,
+  CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_X = 716,
+  CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_DY = 717,
   CUDNN_ATTR_OPERATION_POINTWISE_PW_DESCRIPTOR = 750,
   CUDNN_ATTR_OPERATION_POINTWISE_XDESC = 751,
   CUDNN_ATTR_OPERATION_POINTWISE_BDESC = 752,
@@ -357,6 +369,7 @@ enum cudnnBackendAttributeName_t : int {
   CUDNN_ATTR_VARIANT_PACK_UNIQUE_IDS = 1000,
   CUDNN_ATTR_VARIANT_PACK_DATA_POINTERS = 1001,
   CUDNN_ATTR_VARIANT_PACK_WORKSPACE = 1003,
+  CUDNN_ATTR_ENGINE_NUMERICAL_NOTE = 1303,
   CUDNN_ATTR_MATMUL_COMP_TYPE = 1500,
   CUDNN_ATTR_OPERATION_MATMUL_ADESC = 1520,
   CUDNN_ATTR_OPERATION_MATMUL_BDESC = 1521,
@@ -383,69 +396,30 @@ enum cudnnPointwiseMode_t : int {
   CUDNN_POINTWISE_BINARY_SELECT = 601,
 };
 enum cudnnReduceTensorOp_t : int { CUDNN_REDUCE_TENSOR_ADD = 0, CUDNN_REDUCE_TENSOR_MAX = 3 };
-enum cudnnBackendHeurMode_t : int { CUDNN_HEUR_MODE_A = 3 };
+enum cudnnBackendHeurMode_t : int { CUDNN_HEUR_MODE_FALLBACK = 2, CUDNN_HEUR_MODE_A = 3 };
+enum cudnnBackendNumericalNote_t : int {
+  CUDNN_NUMERICAL_NOTE_TENSOR_CORE = 0,
+  CUDNN_NUMERICAL_NOTE_DOWN_CONVERT_INPUTS = 1,
+  CUDNN_NUMERICAL_NOTE_NONDETERMINISTIC = 4,
+};
 
-#define MICA_CUDNN_FUNCTIONS(X)                                                                             \
-  X(size_t, cudnnGetVersion, ())                                                                            \
-  X(const char*, cudnnGetErrorString, (cudnnStatus_t status))                                               \
-  X(void, cudnnGetLastErrorString, (char* text, size_t size))                                               \
-  X(cudnnStatus_t, cudnnCreate, (cudnnHandle_t * handle))                                                   \
-  X(cudnnStatus_t, cudnnSetStream, (cudnnHandle_t handle, CUstream stream))                                 \
-  X(cudnnStatus_t, cudnnCreateTensorDescriptor, (cudnnTensorDescriptor_t * tensor))                         \
-  X(cudnnStatus_t, cudnnDestroyTensorDescriptor, (cudnnTensorDescriptor_t tensor))                          \
-  X(cudnnStatus_t, cudnnSetTensorNdDescriptor,                                                              \
-    (cudnnTensorDescriptor_t tensor, cudnnDataType_t type, int ndim, const int* sizes, const int* strides)) \
-  X(cudnnStatus_t, cudnnCreateFilterDescriptor, (cudnnFilterDescriptor_t * filter))                         \
-  X(cudnnStatus_t, cudnnDestroyFilterDescriptor, (cudnnFilterDescriptor_t filter))                          \
-  X(cudnnStatus_t, cudnnSetFilterNdDescriptor,                                                              \
-    (cudnnFilterDescriptor_t filter, cudnnDataType_t type, cudnnTensorFormat_t format, int ndim,            \
-     const int* sizes))                                                                                     \
-  X(cudnnStatus_t, cudnnCreateConvolutionDescriptor, (cudnnConvolutionDescriptor_t * convolution))          \
-  X(cudnnStatus_t, cudnnDestroyConvolutionDescriptor, (cudnnConvolutionDescriptor_t convolution))           \
-  X(cudnnStatus_t, cudnnSetConvolutionNdDescriptor,                                                         \
-    (cudnnConvolutionDescriptor_t convolution, int ndim, const int* padding, const int* stride,             \
-     const int* dilation, cudnnConvolutionMode_t mode, cudnnDataType_t compute))                            \
-  X(cudnnStatus_t, cudnnSetConvolutionGroupCount, (cudnnConvolutionDescriptor_t convolution, int groups))   \
-  X(cudnnStatus_t, cudnnSetConvolutionMathType,                                                             \
-    (cudnnConvolutionDescriptor_t convolution, cudnnMathType_t math))                                       \
-  X(cudnnStatus_t, cudnnGetConvolutionForwardAlgorithm_v7,                                                  \
-    (cudnnHandle_t handle, cudnnTensorDescriptor_t x, cudnnFilterDescriptor_t w,                            \
-     cudnnConvolutionDescriptor_t convolution, cudnnTensorDescriptor_t y, int most, int* count,             \
-     ConvolutionAlgoPerf* found))                                                                           \
-  X(cudnnStatus_t, cudnnGetConvolutionBackwardDataAlgorithm_v7,                                             \
-    (cudnnHandle_t handle, cudnnFilterDescriptor_t w, cudnnTensorDescriptor_t dy,                           \
-     cudnnConvolutionDescriptor_t convolution, cudnnTensorDescriptor_t dx, int most, int* count,            \
-     ConvolutionAlgoPerf* found))                                                                           \
-  X(cudnnStatus_t, cudnnGetConvolutionBackwardFilterAlgorithm_v7,                                           \
-    (cudnnHandle_t handle, cudnnTensorDescriptor_t x, cudnnTensorDescriptor_t dy,                           \
-     cudnnConvolutionDescriptor_t convolution, cudnnFilterDescriptor_t dw, int most, int* count,            \
-     ConvolutionAlgoPerf* found))                                                                           \
-  X(cudnnStatus_t, cudnnConvolutionForward,                                                                 \
-    (cudnnHandle_t handle, const void* alpha, cudnnTensorDescriptor_t x_descriptor, const void* x,          \
-     cudnnFilterDescriptor_t w_descriptor, const void* w, cudnnConvolutionDescriptor_t convolution,         \
-     int algo, void* workspace, size_t size, const void* beta, cudnnTensorDescriptor_t y_descriptor,        \
-     void* y))                                                                                              \
-  X(cudnnStatus_t, cudnnConvolutionBackwardData,                                                            \
-    (cudnnHandle_t handle, const void* alpha, cudnnFilterDescriptor_t w_descriptor, const void* w,          \
-     cudnnTensorDescriptor_t dy_descriptor, const void* dy, cudnnConvolutionDescriptor_t convolution,       \
-     int algo, void* workspace, size_t size, const void* beta, cudnnTensorDescriptor_t dx_descriptor,       \
-     void* dx))                                                                                             \
-  X(cudnnStatus_t, cudnnConvolutionBackwardFilter,                                                          \
-    (cudnnHandle_t handle, const void* alpha, cudnnTensorDescriptor_t x_descriptor, const void* x,          \
-     cudnnTensorDescriptor_t dy_descriptor, const void* dy, cudnnConvolutionDescriptor_t convolution,       \
-     int algo, void* workspace, size_t size, const void* beta, cudnnFilterDescriptor_t dw_descriptor,       \
-     void* dw))                                                                                             \
-  X(cudnnStatus_t, cudnnBackendCreateDescriptor,                                                            \
-    (cudnnBackendDescriptorType_t type, cudnnBackendDescriptor_t * made))                                   \
-  X(cudnnStatus_t, cudnnBackendDestroyDescriptor, (cudnnBackendDescriptor_t descriptor))                    \
-  X(cudnnStatus_t, cudnnBackendFinalize, (cudnnBackendDescriptor_t descriptor))                             \
-  X(cudnnStatus_t, cudnnBackendSetAttribute,                                                                \
-    (cudnnBackendDescriptor_t descriptor, cudnnBackendAttributeName_t name,                                 \
-     cudnnBackendAttributeType_t type, int64_t count, const void* values))                                  \
-  X(cudnnStatus_t, cudnnBackendGetAttribute,                                                                \
-    (cudnnBackendDescriptor_t const descriptor, cudnnBackendAttributeName_t name,                           \
-     cudnnBackendAttributeType_t type, int64_t most, int64_t* count, void* values))                         \
-  X(cudnnStatus_t, cudnnBackendExecute,                                                                     \
+#define MICA_CUDNN_FUNCTIONS(X)                                                          \
+  X(size_t, cudnnGetVersion, ())                                                         \
+  X(const char*, cudnnGetErrorString, (cudnnStatus_t status))                            \
+  X(void, cudnnGetLastErrorString, (char* text, size_t size))                            \
+  X(cudnnStatus_t, cudnnCreate, (cudnnHandle_t * handle))                                \
+  X(cudnnStatus_t, cudnnSetStream, (cudnnHandle_t handle, CUstream stream))              \
+  X(cudnnStatus_t, cudnnBackendCreateDescriptor,                                         \
+    (cudnnBackendDescriptorType_t type, cudnnBackendDescriptor_t * made))                \
+  X(cudnnStatus_t, cudnnBackendDestroyDescriptor, (cudnnBackendDescriptor_t descriptor)) \
+  X(cudnnStatus_t, cudnnBackendFinalize, (cudnnBackendDescriptor_t descriptor))          \
+  X(cudnnStatus_t, cudnnBackendSetAttribute,                                             \
+    (cudnnBackendDescriptor_t descriptor, cudnnBackendAttributeName_t name,              \
+     cudnnBackendAttributeType_t type, int64_t count, const void* values))               \
+  X(cudnnStatus_t, cudnnBackendGetAttribute,                                             \
+    (cudnnBackendDescriptor_t const descriptor, cudnnBackendAttributeName_t name,        \
+     cudnnBackendAttributeType_t type, int64_t most, int64_t* count, void* values))      \
+  X(cudnnStatus_t, cudnnBackendExecute,                                                  \
     (cudnnHandle_t handle, cudnnBackendDescriptor_t plan, cudnnBackendDescriptor_t variant_pack))
 
 // --- the tables

@@ -135,7 +135,7 @@ class AttentionGraph {
   // The plan, or NULL.
   std::unique_ptr<GraphPlan> Compile(cudnnHandle_t handle) {
     key_.is_backward ? AddBackward() : AddForward();
-    return graph_.Compile(handle, kMostWorkspace);
+    return graph_.Next(handle, {kMostWorkspace});
   }
 
  private:
@@ -148,7 +148,7 @@ class AttentionGraph {
     size_t i = 0;
     while (operands[i].id != id) ++i;
     const int64_t(&strides)[3] = key_.strides[i];
-    return {SizesOf(s_, operands[i].has_queries), {strides[0], strides[1], strides[2], 1}};
+    return Layout::Of(SizesOf(s_, operands[i].has_queries), {strides[0], strides[1], strides[2], 1});
   }
   Tensor Rows(Id id) { return graph_.Given(id, type(), LayoutOf(id)); }
   Tensor Columns(Id id) { return graph_.Given(id, type(), LayoutOf(id).Transposed()); }

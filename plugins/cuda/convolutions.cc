@@ -1,9 +1,10 @@
-// Convolutions by cuDNN: plans for the shapes that were seen.
+// Convolutions by cuDNN: engines for the shapes that were seen.
 //
-// cuDNN lists its algorithms for a shape, the fastest first as its heuristics see it. A plan keeps those
-// whose workspace is small enough, with all descriptors, so that a shape that was seen before costs a look-up
-// and a launch. One that cuDNN refuses when it is to run is left out from then on; one whose workspace there
-// is no memory for, in that call. Where a program asks for it, a new plan tries them and keeps the fastest.
+// cuDNN proposes engines for a shape, the fastest first as its heuristics see it. Those that were made are
+// kept, so that a shape that was seen before costs a look-up and a launch; the next one is made where the
+// others do not run. One that cuDNN refuses when it is to run is left out from then on; one whose workspace
+// there is no memory for, in that call. Where a program asks for it, some are timed and the fastest comes
+// first.
 #include "plugins/cuda/convolutions.h"
 
 #include <algorithm>
@@ -22,6 +23,7 @@
 #include "plugins/cuda/context.h"
 #include "plugins/cuda/cudnn.h"
 #include "plugins/cuda/driver.h"
+#include "plugins/cuda/graph.h"
 #include "plugins/cuda/host_memory.h"
 
 namespace cuda {
@@ -31,10 +33,11 @@ using mica::kit::ConvolutionCall;
 using mica::kit::ConvolutionKind;
 using mica::kit::ConvolutionShape;
 
+constexpr size_t kMostWorkspace = size_t{1} << 30;
+
 // How cuDNN computes with a dtype.
 struct Arithmetic {
   cudnnDataType_t type, compute;
-  cudnnMathType_t math;
 };
 
 // What the host's settings ask of a convolution. Its bytes are part of a key.
@@ -59,78 +62,72 @@ Wishes CurrentWishes() {
   return wishes;
 }
 
-bool ArithmeticOf(int32_t dtype, const Wishes& wishes, Arithmetic* arithmetic) {
+bool ArithmeticOf(int32_t dtype, Arithmetic* arithmetic) {
   switch (dtype) {
     case MICA_F32:
-      *arithmetic = {CUDNN_DATA_FLOAT, CUDNN_DATA_FLOAT, wishes.tf32 ? CUDNN_DEFAULT_MATH : CUDNN_FMA_MATH};
+      *arithmetic = {CUDNN_DATA_FLOAT, CUDNN_DATA_FLOAT};
       return true;
     case MICA_F64:
-      *arithmetic = {CUDNN_DATA_DOUBLE, CUDNN_DATA_DOUBLE, CUDNN_DEFAULT_MATH};
+      *arithmetic = {CUDNN_DATA_DOUBLE, CUDNN_DATA_DOUBLE};
       return true;
     case MICA_F16:
-      *arithmetic = {CUDNN_DATA_HALF, CUDNN_DATA_FLOAT, CUDNN_TENSOR_OP_MATH};
+      *arithmetic = {CUDNN_DATA_HALF, CUDNN_DATA_FLOAT};
       return true;
     case MICA_BF16:
-      *arithmetic = {CUDNN_DATA_BFLOAT16, CUDNN_DATA_FLOAT, CUDNN_TENSOR_OP_MATH};
+      *arithmetic = {CUDNN_DATA_BFLOAT16, CUDNN_DATA_FLOAT};
       return true;
     default:
       return false;
   }
 }
 
-// A shape in cuDNN's numbers: four or five dimensions, a missing one is the height.
-struct Sizes {
-  int ndim = 0, groups = 1;
-  bool channels_last = false;
-  int image[5] = {}, weight[5] = {}, result[5] = {};
-  int stride[3] = {}, padding[3] = {}, dilation[3] = {};
+// A shape as cuDNN takes it: two or three spatial dimensions, one that is missing is the height.
+struct Shape {
+  Graph::Window window;
+  Graph::Layout image, weight, result;
 };
 
-// `from` in `to`, with `missing` in front of one spatial dimension; false where a number or the product of
-// all is more than cuDNN takes.
-bool Narrow(const int64_t* from, int count, int leading, int missing, int* to, bool is_tensor) {
-  int64_t product = 1;
-  for (int i = 0; i < count; ++i) {
-    if (from[i] < 0 || from[i] > INT32_MAX) return false;
-    if (is_tensor && (from[i] == 0 || (product *= from[i]) > INT32_MAX)) return false;
-    to[i + (missing >= 0 && i >= leading ? 1 : 0)] = static_cast<int>(from[i]);
-  }
-  if (missing >= 0) to[leading] = missing;
-  return true;
+// A dense tensor of that shape; false where its elements are more than cuDNN counts.
+bool LayoutOf(const int64_t* sizes, int spatial, bool channels_last, Graph::Layout* layout) {
+  const int missing = spatial == 1 ? 1 : 0;
+  layout->ndim = spatial + 2 + missing;
+  for (int d = 0; d < layout->ndim; ++d)
+    layout->sizes[static_cast<size_t>(d)] = d < 2 ? sizes[d] : d < 2 + missing ? 1 : sizes[d - missing];
+  int64_t next = 1;
+  const auto place = [&](int64_t d) {
+    layout->strides[static_cast<size_t>(d)] = next;
+    next *= layout->sizes[static_cast<size_t>(d)];
+    return next > 0 && next <= INT32_MAX;
+  };
+  bool fits = !channels_last || place(1);
+  for (int64_t d = layout->ndim - 1; d >= 2; --d) fits = fits && place(d);
+  return fits && (channels_last || place(1)) && place(0);
 }
 
-bool SizesOf(const ConvolutionShape& shape, Sizes* sizes) {
-  const int spatial = shape.spatial;
-  if (spatial < 1 || spatial > 3 || shape.groups < 1 || shape.groups > INT32_MAX) return false;
-  const bool one = spatial == 1;
-  sizes->ndim = one ? 4 : spatial + 2;
-  sizes->groups = static_cast<int>(shape.groups);
-  sizes->channels_last = shape.channels_last != 0;
-  const int size = one ? 1 : -1, none = one ? 0 : -1;
-  if (!Narrow(shape.image, spatial + 2, 2, size, sizes->image, true) ||
-      !Narrow(shape.weight, spatial + 2, 2, size, sizes->weight, true) ||
-      !Narrow(shape.result, spatial + 2, 2, size, sizes->result, true) ||
-      !Narrow(shape.stride, spatial, 0, size, sizes->stride, false) ||
-      !Narrow(shape.padding, spatial, 0, none, sizes->padding, false) ||
-      !Narrow(shape.dilation, spatial, 0, size, sizes->dilation, false))
+bool ShapeOf(const ConvolutionShape& shape, Shape* made) {
+  const int spatial = shape.spatial, missing = spatial == 1 ? 1 : 0;
+  const bool last = shape.channels_last != 0;
+  if (spatial < 1 || spatial > 3 || !LayoutOf(shape.image, spatial, last, &made->image) ||
+      !LayoutOf(shape.weight, spatial, last, &made->weight) ||
+      !LayoutOf(shape.result, spatial, last, &made->result))
     return false;
-  // cuDNN takes the result that the image gives, which an `output_padding` of a stride or more is not.
+  made->window.ndim = spatial + missing;
+  made->window.stride.fill(1);
+  made->window.dilation.fill(1);
   for (int d = 0; d < spatial; ++d) {
+    // cuDNN takes the result that the image gives, which an `output_padding` of a stride or more is not.
     const int64_t room =
         shape.image[d + 2] + 2 * shape.padding[d] - shape.dilation[d] * (shape.weight[d + 2] - 1);
-    if (shape.stride[d] < 1 || shape.dilation[d] < 1 || room < 1 ||
+    if (shape.stride[d] < 1 || shape.dilation[d] < 1 || shape.padding[d] < 0 || room < 1 ||
         (room - 1) / shape.stride[d] + 1 != shape.result[d + 2])
       return false;
+    const auto to = static_cast<size_t>(d + missing);
+    made->window.stride[to] = shape.stride[d];
+    made->window.padding[to] = shape.padding[d];
+    made->window.dilation[to] = shape.dilation[d];
   }
   return true;
 }
-
-// An algorithm, its workspace in bytes, and the convolution with the arithmetic that it is for.
-struct Choice {
-  int algorithm;
-  size_t workspace;
-  cudnnConvolutionDescriptor_t convolution;
-};
 
 // Milliseconds that a stream takes from Start to Stop, which waits for it.
 class Timer {
@@ -157,158 +154,59 @@ class Timer {
   uint64_t stream_, start_, end_;
 };
 
-// What is known of a shape. Threads share it; once it is made, `next_` changes alone, and the order of
-// `choices_` in the first call, where they are timed.
-class Plan {
+// What is known of a shape. Threads share it.
+class Engines {
  public:
-  Plan() = default;
-  Plan(const Plan&) = delete;
-  Plan& operator=(const Plan&) = delete;
-  ~Plan();
+  Engines(const ConvolutionShape& shape, const Wishes& wishes);
+  Engines(const Engines&) = delete;
+  Engines& operator=(const Engines&) = delete;
 
-  // Leaves `choices_` empty where cuDNN does not support the shape.
-  void Make(cudnnHandle_t handle, int device, const ConvolutionShape& shape, const Wishes& wishes);
-  // Queues an algorithm; false where none is left. Throws where there is no memory for any.
+  // Queues the convolution; false where no engine takes it. Throws where there is no memory for any.
   bool Run(cudnnHandle_t handle, const gpu::ConvolutionProblem& problem);
-  // Runs the first `tries` algorithms and puts them in the order of their times. Only before others have the
-  // plan; waits for the device.
+  // Runs the first `tries` engines and puts them in the order of their times. Waits for the device.
   void Time(cudnnHandle_t handle, const gpu::ConvolutionProblem& problem, int64_t tries);
 
  private:
-  bool MakeTensor(cudnnTensorDescriptor_t* tensor, const int* size, const Sizes& sizes, int device);
-  bool MakeConvolution(cudnnConvolutionDescriptor_t* convolution, cudnnMathType_t math, const Sizes& sizes,
-                       int device);
-  cudnnStatus_t Queue(cudnnHandle_t handle, const ConvolutionCall& call, const Choice& choice,
-                      void* workspace);
-  bool SetStream(cudnnHandle_t handle, const gpu::ConvolutionProblem& problem);
-  double Milliseconds(cudnnHandle_t handle, const gpu::ConvolutionProblem& problem, const Choice& choice,
+  using Engine = std::shared_ptr<const GraphPlan>;
+
+  // The engine at that place, made if need be; NULL behind the last.
+  Engine At(cudnnHandle_t handle, size_t place);
+  double Milliseconds(cudnnHandle_t handle, const gpu::ConvolutionProblem& problem, const Engine& engine,
                       Timer& timer);
 
-  static constexpr size_t kMostWorkspace = size_t{1} << 30;
   static constexpr int kTurns = 3, kTimedRuns = 4;
 
-  Arithmetic arithmetic_{};
-  cudnnTensorDescriptor_t image_ = nullptr, result_ = nullptr;
-  cudnnFilterDescriptor_t weight_ = nullptr;
-  std::vector<cudnnConvolutionDescriptor_t> convolutions_;
-  std::vector<Choice> choices_;
-  std::atomic<size_t> next_{0};  // the first choice that was not refused
+  const PlanLimits limits_;
+  std::mutex mutex_;  // of what follows
+  Graph graph_;       // empty where cuDNN does not take the shape
+  bool is_taken_ = false;
+  std::vector<Engine> engines_;  // that were made
+  std::atomic<size_t> next_{0};  // the first one that was not refused
 };
 
-Plan::~Plan() {
-  const CudnnApi& api = Cudnn();
-  if (image_) api.cudnnDestroyTensorDescriptor(image_);
-  if (result_) api.cudnnDestroyTensorDescriptor(result_);
-  if (weight_) api.cudnnDestroyFilterDescriptor(weight_);
-  for (const cudnnConvolutionDescriptor_t convolution : convolutions_)
-    api.cudnnDestroyConvolutionDescriptor(convolution);
+// The tensors of a graph that a call gives.
+enum Id : int64_t { kImage = 1, kWeight, kResult };
+
+Engines::Engines(const ConvolutionShape& shape, const Wishes& wishes)
+    : limits_{kMostWorkspace, shape.dtype != MICA_F32 || wishes.tf32 != 0, wishes.deterministic == 0} {
+  Arithmetic arithmetic{};
+  Shape made;
+  if (!ArithmeticOf(shape.dtype, &arithmetic) || !ShapeOf(shape, &made)) return;
+  const Graph::Tensor image = graph_.Given(kImage, arithmetic.type, made.image);
+  const Graph::Tensor weight = graph_.Given(kWeight, arithmetic.type, made.weight);
+  const Graph::Tensor result = graph_.Given(kResult, arithmetic.type, made.result);
+  graph_.Convolve(shape.kind, arithmetic.compute, made.window, image, weight, result);
+  is_taken_ = true;
 }
 
-bool Plan::MakeTensor(cudnnTensorDescriptor_t* tensor, const int* size, const Sizes& sizes, int device) {
-  int strides[5], next = 1;
-  const auto place = [&](int d) {
-    strides[d] = next;
-    next *= size[d];
-  };
-  if (sizes.channels_last) place(1);
-  for (int d = sizes.ndim - 1; d >= 2; --d) place(d);
-  if (!sizes.channels_last) place(1);
-  place(0);
-  const CudnnApi& api = Cudnn();
-  return Succeeded(api.cudnnCreateTensorDescriptor(tensor), "cudnnCreateTensorDescriptor", device) &&
-         Succeeded(api.cudnnSetTensorNdDescriptor(*tensor, arithmetic_.type, sizes.ndim, size, strides),
-                   "cudnnSetTensorNdDescriptor", device);
-}
-
-bool Plan::MakeConvolution(cudnnConvolutionDescriptor_t* convolution, cudnnMathType_t math,
-                           const Sizes& sizes, int device) {
-  const CudnnApi& api = Cudnn();
-  if (!Succeeded(api.cudnnCreateConvolutionDescriptor(convolution), "cudnnCreateConvolutionDescriptor",
-                 device))
-    return false;
-  convolutions_.push_back(*convolution);
-  return Succeeded(api.cudnnSetConvolutionNdDescriptor(*convolution, sizes.ndim - 2, sizes.padding,
-                                                       sizes.stride, sizes.dilation, CUDNN_CROSS_CORRELATION,
-                                                       arithmetic_.compute),
-                   "cudnnSetConvolutionNdDescriptor", device) &&
-         Succeeded(api.cudnnSetConvolutionGroupCount(*convolution, sizes.groups),
-                   "cudnnSetConvolutionGroupCount", device) &&
-         Succeeded(api.cudnnSetConvolutionMathType(*convolution, math), "cudnnSetConvolutionMathType",
-                   device);
-}
-
-void Plan::Make(cudnnHandle_t handle, int device, const ConvolutionShape& shape, const Wishes& wishes) {
-  Sizes sizes;
-  if (!ArithmeticOf(shape.dtype, wishes, &arithmetic_) || !SizesOf(shape, &sizes)) return;
-  const CudnnApi& api = Cudnn();
-  const cudnnTensorFormat_t format = sizes.channels_last ? CUDNN_TENSOR_NHWC : CUDNN_TENSOR_NCHW;
-  cudnnConvolutionDescriptor_t asked = nullptr;
-  if (!MakeTensor(&image_, sizes.image, sizes, device) ||
-      !MakeTensor(&result_, sizes.result, sizes, device) ||
-      !Succeeded(api.cudnnCreateFilterDescriptor(&weight_), "cudnnCreateFilterDescriptor", device) ||
-      !Succeeded(api.cudnnSetFilterNdDescriptor(weight_, arithmetic_.type, format, sizes.ndim, sizes.weight),
-                 "cudnnSetFilterNdDescriptor", device) ||
-      !MakeConvolution(&asked, arithmetic_.math, sizes, device))
-    return;
-
-  constexpr int kMost = 16;  // cuDNN 9 has at most 8 of a kind
-  ConvolutionAlgoPerf found[kMost] = {};
-  int count = 0;
-  cudnnStatus_t status = CUDNN_STATUS_SUCCESS;
-  const char* function = nullptr;
-  switch (shape.kind) {
-    case ConvolutionKind::kForward:
-      function = "cudnnGetConvolutionForwardAlgorithm_v7";
-      status = api.cudnnGetConvolutionForwardAlgorithm_v7(handle, image_, weight_, asked, result_, kMost,
-                                                          &count, found);
-      break;
-    case ConvolutionKind::kBackwardInput:
-      function = "cudnnGetConvolutionBackwardDataAlgorithm_v7";
-      status = api.cudnnGetConvolutionBackwardDataAlgorithm_v7(handle, weight_, result_, asked, image_, kMost,
-                                                               &count, found);
-      break;
-    case ConvolutionKind::kBackwardWeight:
-      function = "cudnnGetConvolutionBackwardFilterAlgorithm_v7";
-      status = api.cudnnGetConvolutionBackwardFilterAlgorithm_v7(handle, image_, result_, asked, weight_,
-                                                                 kMost, &count, found);
-      break;
+Engines::Engine Engines::At(cudnnHandle_t handle, size_t place) {
+  std::lock_guard<std::mutex> lock(mutex_);
+  while (is_taken_ && engines_.size() <= place) {
+    Engine engine = graph_.Next(handle, limits_);
+    if (!engine) is_taken_ = false;
+    if (engine) engines_.push_back(std::move(engine));
   }
-  if (!Succeeded(status, function, device)) return;
-  for (int i = 0; i < std::min(count, kMost); ++i) {
-    // An algorithm is listed with the arithmetic that it is to be called with.
-    const ConvolutionAlgoPerf& one = found[i];
-    if (one.status != CUDNN_STATUS_SUCCESS || one.memory > kMostWorkspace) continue;
-    if (one.mathType == CUDNN_TENSOR_OP_MATH_ALLOW_CONVERSION) continue;
-    if (wishes.deterministic && one.determinism != CUDNN_DETERMINISTIC) continue;
-    if (arithmetic_.math == CUDNN_FMA_MATH && one.mathType != CUDNN_FMA_MATH) continue;
-    Choice choice{one.algo, one.memory, nullptr};
-    if (MakeConvolution(&choice.convolution, one.mathType, sizes, device)) choices_.push_back(choice);
-  }
-}
-
-cudnnStatus_t Plan::Queue(cudnnHandle_t handle, const ConvolutionCall& call, const Choice& choice,
-                          void* workspace) {
-  const CudnnApi& api = Cudnn();
-  const double double_factors[] = {1, 0};
-  const float float_factors[] = {1, 0};
-  const bool is_double = arithmetic_.compute == CUDNN_DATA_DOUBLE;
-  const void* alpha = is_double ? static_cast<const void*>(&double_factors[0]) : &float_factors[0];
-  const void* beta = is_double ? static_cast<const void*>(&double_factors[1]) : &float_factors[1];
-  switch (call.shape.kind) {
-    case ConvolutionKind::kForward:
-      return api.cudnnConvolutionForward(handle, alpha, image_, call.image, weight_, call.weight,
-                                         choice.convolution, choice.algorithm, workspace, choice.workspace,
-                                         beta, result_, call.result);
-    case ConvolutionKind::kBackwardInput:
-      return api.cudnnConvolutionBackwardData(handle, alpha, weight_, call.weight, result_, call.result,
-                                              choice.convolution, choice.algorithm, workspace,
-                                              choice.workspace, beta, image_, call.image);
-    case ConvolutionKind::kBackwardWeight:
-      return api.cudnnConvolutionBackwardFilter(handle, alpha, image_, call.image, result_, call.result,
-                                                choice.convolution, choice.algorithm, workspace,
-                                                choice.workspace, beta, weight_, call.weight);
-  }
-  return CUDNN_STATUS_BAD_PARAM;
+  return place < engines_.size() ? engines_[place] : nullptr;
 }
 
 // The problem's memory for a workspace; NULL where there is none left.
@@ -321,33 +219,31 @@ void* WorkspaceOf(const gpu::ConvolutionProblem& problem, size_t size) {
   }
 }
 
-const char* FunctionOf(ConvolutionKind kind) {
-  return kind == ConvolutionKind::kForward         ? "cudnnConvolutionForward"
-         : kind == ConvolutionKind::kBackwardInput ? "cudnnConvolutionBackwardData"
-                                                   : "cudnnConvolutionBackwardFilter";
-}
-
-bool Plan::SetStream(cudnnHandle_t handle, const gpu::ConvolutionProblem& problem) {
+bool SetStream(cudnnHandle_t handle, const gpu::ConvolutionProblem& problem) {
   const auto stream = reinterpret_cast<CUstream>(problem.stream);
   return Succeeded(Cudnn().cudnnSetStream(handle, stream), "cudnnSetStream", problem.device);
 }
 
-bool Plan::Run(cudnnHandle_t handle, const gpu::ConvolutionProblem& problem) {
-  if (next_ >= choices_.size() || !SetStream(handle, problem)) return false;
+bool Queue(cudnnHandle_t handle, const gpu::ConvolutionProblem& problem, const GraphPlan& engine,
+           void* workspace) {
+  const ConvolutionCall& call = problem.convolution;
+  return engine.Run(handle, problem.device,
+                    {{kImage, call.image}, {kWeight, call.weight}, {kResult, call.result}}, workspace);
+}
+
+bool Engines::Run(cudnnHandle_t handle, const gpu::ConvolutionProblem& problem) {
+  if (!SetStream(handle, problem)) return false;
   bool lacks_memory = false;
-  for (size_t i = next_; i < choices_.size(); ++i) {
-    const Choice& choice = choices_[i];
+  for (size_t place = next_;; ++place) {
+    const Engine engine = At(handle, place);
+    if (!engine) break;
     void* workspace = nullptr;
-    if (choice.workspace > 0 && !(workspace = WorkspaceOf(problem, choice.workspace))) {
+    if (engine->workspace_size() > 0 && !(workspace = WorkspaceOf(problem, engine->workspace_size()))) {
       lacks_memory = true;
       continue;
     }
-    const cudnnStatus_t status = Queue(handle, problem.convolution, choice, workspace);
-    const char* function = FunctionOf(problem.convolution.shape.kind);
-    // A kernel that cuDNN fails to build or to load leaves others.
-    const bool others = FailedToLaunch(status) && i + 1 < choices_.size();
-    if (!others && Succeeded(status, function, problem.device)) return true;
-    if (!lacks_memory) next_ = i + 1;
+    if (Queue(handle, problem, *engine, workspace)) return true;
+    if (!lacks_memory) next_ = place + 1;
   }
   if (lacks_memory)
     MICA_PLUGIN_THROW(MICA_ERROR_OUT_OF_MEMORY,
@@ -358,55 +254,54 @@ bool Plan::Run(cudnnHandle_t handle, const gpu::ConvolutionProblem& problem) {
 
 // The time of some runs that follow one another, as in a program: what the host takes to queue the first of
 // them is no part of it.
-double Plan::Milliseconds(cudnnHandle_t handle, const gpu::ConvolutionProblem& problem, const Choice& choice,
-                          Timer& timer) {
+double Engines::Milliseconds(cudnnHandle_t handle, const gpu::ConvolutionProblem& problem,
+                             const Engine& engine, Timer& timer) {
   constexpr double kNever = std::numeric_limits<double>::infinity();
-  void* workspace = choice.workspace > 0 ? WorkspaceOf(problem, choice.workspace) : nullptr;
-  if (choice.workspace > 0 && !workspace) return kNever;
-  const auto queue = [&] {
-    return Queue(handle, problem.convolution, choice, workspace) == CUDNN_STATUS_SUCCESS;
-  };
+  void* workspace = engine->workspace_size() > 0 ? WorkspaceOf(problem, engine->workspace_size()) : nullptr;
+  if (engine->workspace_size() > 0 && !workspace) return kNever;
   // The first one may load a kernel, and is what the device does while the others are queued.
-  bool runs = queue();
+  bool runs = Queue(handle, problem, *engine, workspace);
   timer.Start();
-  for (int run = 0; runs && run < kTimedRuns; ++run) runs = queue();
+  for (int run = 0; runs && run < kTimedRuns; ++run) runs = Queue(handle, problem, *engine, workspace);
   const double time = timer.Stop();
   return runs ? time : kNever;
 }
 
-void Plan::Time(cudnnHandle_t handle, const gpu::ConvolutionProblem& problem, int64_t tries) {
-  if (choices_.size() < 2 || !SetStream(handle, problem)) return;
-  std::vector<std::pair<double, Choice>> timed;
-  for (const Choice& choice : choices_)
-    if (static_cast<int64_t>(timed.size()) < tries)
-      timed.emplace_back(std::numeric_limits<double>::infinity(), choice);
+void Engines::Time(cudnnHandle_t handle, const gpu::ConvolutionProblem& problem, int64_t tries) {
+  if (!SetStream(handle, problem)) return;
+  std::vector<std::pair<double, Engine>> timed;
+  for (size_t place = 0; static_cast<int64_t>(place) < tries; ++place) {
+    Engine engine = At(handle, place);
+    if (!engine) break;
+    timed.emplace_back(std::numeric_limits<double>::infinity(), std::move(engine));
+  }
   // In turns: the device's clock and its memory change with what ran before.
   Timer timer(problem.device, problem.stream);
   for (int turn = 0; turn < kTurns; ++turn)
-    for (auto& [best, choice] : timed) best = std::min(best, Milliseconds(handle, problem, choice, timer));
+    for (auto& [best, engine] : timed) best = std::min(best, Milliseconds(handle, problem, engine, timer));
   std::stable_sort(timed.begin(), timed.end(),
                    [](const auto& a, const auto& b) { return a.first < b.first; });
-  for (size_t i = 0; i < timed.size(); ++i) choices_[i] = timed[i].second;
+  std::lock_guard<std::mutex> lock(mutex_);
+  for (size_t i = 0; i < timed.size(); ++i) engines_[i] = timed[i].second;
 }
 
-// Plans by device, shape and wishes. Past some thousand it begins anew: a program whose shapes never come
+// Engines by device, shape and wishes. Past some thousand it begins anew: a program whose shapes never come
 // again has no use for them.
-class Plans {
+class Cache {
  public:
-  std::shared_ptr<Plan> Find(cudnnHandle_t handle, const gpu::ConvolutionProblem& problem) {
+  std::shared_ptr<Engines> Find(cudnnHandle_t handle, const gpu::ConvolutionProblem& problem) {
     Wishes wishes = CurrentWishes();
-    if (std::shared_ptr<Plan> plan = Known(KeyOf(problem, wishes))) return plan;
+    if (std::shared_ptr<Engines> known = Known(KeyOf(problem, wishes))) return known;
     // What is recorded does not run, so that nothing can be timed: the next call that runs does it.
     if (wishes.tries > 0 && GetCudaDriver().Capturing(problem.device, problem.stream)) {
       wishes.tries = 0;
-      if (std::shared_ptr<Plan> plan = Known(KeyOf(problem, wishes))) return plan;
+      if (std::shared_ptr<Engines> known = Known(KeyOf(problem, wishes))) return known;
     }
-    auto plan = std::make_shared<Plan>();
-    plan->Make(handle, problem.device, problem.convolution.shape, wishes);
-    if (wishes.tries > 0) plan->Time(handle, problem, wishes.tries);
+    auto made = std::make_shared<Engines>(problem.convolution.shape, wishes);
+    if (wishes.tries > 0) made->Time(handle, problem, wishes.tries);
     std::lock_guard<std::mutex> lock(mutex_);
-    if (plans_.size() >= kMost) plans_.clear();
-    return plans_.emplace(KeyOf(problem, wishes), std::move(plan)).first->second;
+    if (engines_.size() >= kMost) engines_.clear();
+    return engines_.emplace(KeyOf(problem, wishes), std::move(made)).first->second;
   }
 
  private:
@@ -421,20 +316,20 @@ class Plans {
     return key;
   }
   // NULL where there is none.
-  std::shared_ptr<Plan> Known(const std::string& key) {
+  std::shared_ptr<Engines> Known(const std::string& key) {
     std::lock_guard<std::mutex> lock(mutex_);
-    const auto found = plans_.find(key);
-    return found == plans_.end() ? nullptr : found->second;
+    const auto found = engines_.find(key);
+    return found == engines_.end() ? nullptr : found->second;
   }
 
   static constexpr size_t kMost = 4096;
   std::mutex mutex_;
-  std::unordered_map<std::string, std::shared_ptr<Plan>> plans_;
+  std::unordered_map<std::string, std::shared_ptr<Engines>> engines_;
 };
 
-Plans& GetPlans() {
-  static Plans& plans = *new Plans;
-  return plans;
+Cache& GetCache() {
+  static Cache& cache = *new Cache;
+  return cache;
 }
 
 class CudnnConvolutions final : public gpu::Convolutions {
@@ -442,18 +337,22 @@ class CudnnConvolutions final : public gpu::Convolutions {
   bool Has(int, int32_t dtype) override {
     static const mica::plugin::Setting library(MICA_SETTING_CONVOLUTION_LIBRARY, 1);
     Arithmetic arithmetic{};
-    return ArithmeticOf(dtype, {}, &arithmetic) && library.value() != 0 && HasCudnn();
+    return ArithmeticOf(dtype, &arithmetic) && library.value() != 0 && HasCudnn();
   }
   bool Run(const gpu::ConvolutionProblem& problem) override;
 };
 
 bool CudnnConvolutions::Run(const gpu::ConvolutionProblem& problem) {
   static std::atomic<bool> warned{false};
+  // Graph::Given promises that.
+  const ConvolutionCall& call = problem.convolution;
+  for (const void* data : {call.image, call.weight, call.result})
+    if (reinterpret_cast<uintptr_t>(data) % 16 != 0) return false;
   Use(problem.device);
   const OutsideOfRecordings outside;
   return TryTwice(problem.device, warned, [&] {
     const CudnnHandle handle(problem.device);
-    return handle.get() && GetPlans().Find(handle.get(), problem)->Run(handle.get(), problem);
+    return handle.get() && GetCache().Find(handle.get(), problem)->Run(handle.get(), problem);
   });
 }
 

@@ -1,16 +1,26 @@
 // Descriptors of cuDNN's graph API, their attributes, and the choice of a plan.
 #include "plugins/cuda/graph.h"
 
+#include <algorithm>
+#include <iterator>
+
 namespace cuda {
+namespace {
+
+// In the order in which they are asked: the second one's engines take whatever the others refuse.
+constexpr cudnnBackendHeurMode_t kHeuristics[] = {CUDNN_HEUR_MODE_A, CUDNN_HEUR_MODE_FALLBACK};
+
+}  // namespace
+
+Graph::Layout Graph::Layout::Of(const std::array<int64_t, 4>& sizes, const std::array<int64_t, 4>& strides) {
+  Layout layout;
+  std::copy(sizes.begin(), sizes.end(), layout.sizes.begin());
+  std::copy(strides.begin(), strides.end(), layout.strides.begin());
+  return layout;
+}
 
 Graph::Layout Graph::Layout::Dense(const std::array<int64_t, 4>& sizes) {
-  Layout layout{sizes, {}};
-  int64_t step = 1;
-  for (size_t d = 4; d-- > 0;) {
-    layout.strides[d] = step;
-    step *= sizes[d];
-  }
-  return layout;
+  return Of(sizes, {sizes[1] * sizes[2] * sizes[3], sizes[2] * sizes[3], sizes[3], 1});
 }
 
 Graph::Layout Graph::Layout::Transposed() const {
@@ -25,7 +35,7 @@ Graph::Layout Graph::Layout::Transposed() const {
 cudnnBackendDescriptor_t Graph::Make(cudnnBackendDescriptorType_t type) {
   cudnnBackendDescriptor_t made = nullptr;
   if (!ok_ || !Took(Cudnn().cudnnBackendCreateDescriptor(type, &made))) return nullptr;
-  descriptors_.emplace_back(made);
+  descriptors_->emplace_back(made);
   return made;
 }
 
@@ -48,8 +58,8 @@ void Graph::Finalize(cudnnBackendDescriptor_t descriptor) {
 Graph::Tensor Graph::Add(int64_t id, cudnnDataType_t type, const Layout& layout, Memory memory) {
   const cudnnBackendDescriptor_t made = Make(CUDNN_BACKEND_TENSOR_DESCRIPTOR);
   SetOne(made, CUDNN_ATTR_TENSOR_DATA_TYPE, CUDNN_TYPE_DATA_TYPE, type);
-  Set(made, CUDNN_ATTR_TENSOR_DIMENSIONS, CUDNN_TYPE_INT64, 4, layout.sizes.data());
-  Set(made, CUDNN_ATTR_TENSOR_STRIDES, CUDNN_TYPE_INT64, 4, layout.strides.data());
+  Set(made, CUDNN_ATTR_TENSOR_DIMENSIONS, CUDNN_TYPE_INT64, layout.ndim, layout.sizes.data());
+  Set(made, CUDNN_ATTR_TENSOR_STRIDES, CUDNN_TYPE_INT64, layout.ndim, layout.strides.data());
   SetOne(made, CUDNN_ATTR_TENSOR_UNIQUE_ID, CUDNN_TYPE_INT64, id);
   SetOne(made, CUDNN_ATTR_TENSOR_BYTE_ALIGNMENT, CUDNN_TYPE_INT64, int64_t{16});
   if (memory == Memory::kVirtual) SetOne(made, CUDNN_ATTR_TENSOR_IS_VIRTUAL, CUDNN_TYPE_BOOLEAN, true);
@@ -130,7 +140,7 @@ void Graph::Product(const Tensor& a, const Tensor& b, const Tensor& to) {
 }
 
 Graph::Tensor Graph::Product(const Tensor& a, const Tensor& b, cudnnDataType_t type) {
-  const std::array<int64_t, 4>& sizes = a.layout.sizes;
+  const auto& sizes = a.layout.sizes;
   const Tensor to = Between(type, Layout::Dense({sizes[0], sizes[1], sizes[2], b.layout.sizes[3]}));
   Product(a, b, to);
   return to;
@@ -150,7 +160,7 @@ void Graph::Reduce(cudnnReduceTensorOp_t op, const Tensor& x, const Tensor& to) 
 }
 
 Graph::Tensor Graph::ReduceRows(cudnnReduceTensorOp_t op, const Tensor& x) {
-  const std::array<int64_t, 4>& sizes = x.layout.sizes;
+  const auto& sizes = x.layout.sizes;
   const Tensor to = Between(CUDNN_DATA_FLOAT, Layout::Dense({sizes[0], sizes[1], sizes[2], 1}));
   Reduce(op, x, to);
   return to;
@@ -167,44 +177,144 @@ Graph::Tensor Graph::Transpose(const Tensor& x, cudnnDataType_t type) {
   return to;
 }
 
+namespace {
+
+// What cuDNN calls the parts of a convolution, or of a gradient of it.
+struct ConvolutionNames {
+  cudnnBackendDescriptorType_t operation;
+  cudnnBackendAttributeName_t how, alpha, beta, image, weight, result;
+};
+
+const ConvolutionNames& NamesOf(mica::kit::ConvolutionKind kind) {
+  static constexpr ConvolutionNames kForward{CUDNN_BACKEND_OPERATION_CONVOLUTION_FORWARD_DESCRIPTOR,
+                                             CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_CONV_DESC,
+                                             CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_ALPHA,
+                                             CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_BETA,
+                                             CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_X,
+                                             CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_W,
+                                             CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_Y};
+  static constexpr ConvolutionNames kInput{CUDNN_BACKEND_OPERATION_CONVOLUTION_BACKWARD_DATA_DESCRIPTOR,
+                                           CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_CONV_DESC,
+                                           CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_ALPHA,
+                                           CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_BETA,
+                                           CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_DX,
+                                           CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_W,
+                                           CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_DY};
+  static constexpr ConvolutionNames kWeight{CUDNN_BACKEND_OPERATION_CONVOLUTION_BACKWARD_FILTER_DESCRIPTOR,
+                                            CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_CONV_DESC,
+                                            CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_ALPHA,
+                                            CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_BETA,
+                                            CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_X,
+                                            CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_DW,
+                                            CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_DY};
+  using mica::kit::ConvolutionKind;
+  return kind == ConvolutionKind::kForward         ? kForward
+         : kind == ConvolutionKind::kBackwardInput ? kInput
+                                                   : kWeight;
+}
+
+}  // namespace
+
+void Graph::Convolve(mica::kit::ConvolutionKind kind, cudnnDataType_t compute, const Window& window,
+                     const Tensor& image, const Tensor& weight, const Tensor& result) {
+  const cudnnBackendDescriptor_t how = Make(CUDNN_BACKEND_CONVOLUTION_DESCRIPTOR);
+  SetOne(how, CUDNN_ATTR_CONVOLUTION_COMP_TYPE, CUDNN_TYPE_DATA_TYPE, compute);
+  SetOne(how, CUDNN_ATTR_CONVOLUTION_CONV_MODE, CUDNN_TYPE_CONVOLUTION_MODE, CUDNN_CROSS_CORRELATION);
+  SetOne(how, CUDNN_ATTR_CONVOLUTION_SPATIAL_DIMS, CUDNN_TYPE_INT64, window.ndim);
+  const auto set = [&](cudnnBackendAttributeName_t name, const std::array<int64_t, 3>& values) {
+    Set(how, name, CUDNN_TYPE_INT64, window.ndim, values.data());
+  };
+  set(CUDNN_ATTR_CONVOLUTION_DILATIONS, window.dilation);
+  set(CUDNN_ATTR_CONVOLUTION_FILTER_STRIDES, window.stride);
+  set(CUDNN_ATTR_CONVOLUTION_PRE_PADDINGS, window.padding);
+  set(CUDNN_ATTR_CONVOLUTION_POST_PADDINGS, window.padding);
+  Finalize(how);
+  const ConvolutionNames& names = NamesOf(kind);
+  const cudnnBackendDescriptor_t made = Make(names.operation);
+  SetOne(made, names.how, CUDNN_TYPE_BACKEND_DESCRIPTOR, how);
+  SetTensor(made, names.image, image);
+  SetTensor(made, names.weight, weight);
+  SetTensor(made, names.result, result);
+  if (compute == CUDNN_DATA_DOUBLE) {
+    SetOne(made, names.alpha, CUDNN_TYPE_DOUBLE, 1.0);
+    SetOne(made, names.beta, CUDNN_TYPE_DOUBLE, 0.0);
+  } else {
+    SetOne(made, names.alpha, CUDNN_TYPE_FLOAT, 1.0F);
+    SetOne(made, names.beta, CUDNN_TYPE_FLOAT, 0.0F);
+  }
+  Finalize(made);
+  operations_.push_back(made);
+}
+
 // --- plans
 
-std::vector<cudnnBackendDescriptor_t> Graph::Configurations(cudnnBackendDescriptor_t graph) {
-  constexpr int64_t kMost = 8;
+void Graph::AddGraph(cudnnHandle_t handle) {
+  graph_ = Make(CUDNN_BACKEND_OPERATIONGRAPH_DESCRIPTOR);
+  SetOne(graph_, CUDNN_ATTR_OPERATIONGRAPH_HANDLE, CUDNN_TYPE_HANDLE, handle);
+  Set(graph_, CUDNN_ATTR_OPERATIONGRAPH_OPS, CUDNN_TYPE_BACKEND_DESCRIPTOR,
+      static_cast<int64_t>(operations_.size()), operations_.data());
+  Finalize(graph_);
+  if (!ok_) asked_ = std::size(kHeuristics);  // no plan
+}
+
+bool Graph::AskForMore() {
+  constexpr int64_t kMost = 10;
+  if (asked_ == std::size(kHeuristics)) return false;
+  ok_ = true;
   const cudnnBackendDescriptor_t heuristics = Make(CUDNN_BACKEND_ENGINEHEUR_DESCRIPTOR);
-  SetOne(heuristics, CUDNN_ATTR_ENGINEHEUR_OPERATION_GRAPH, CUDNN_TYPE_BACKEND_DESCRIPTOR, graph);
-  SetOne(heuristics, CUDNN_ATTR_ENGINEHEUR_MODE, CUDNN_TYPE_HEUR_MODE, CUDNN_HEUR_MODE_A);
+  SetOne(heuristics, CUDNN_ATTR_ENGINEHEUR_OPERATION_GRAPH, CUDNN_TYPE_BACKEND_DESCRIPTOR, graph_);
+  SetOne(heuristics, CUDNN_ATTR_ENGINEHEUR_MODE, CUDNN_TYPE_HEUR_MODE, kHeuristics[asked_++]);
   Finalize(heuristics);
   std::vector<cudnnBackendDescriptor_t> found;
   for (int64_t i = 0; i < kMost; ++i) found.push_back(Make(CUDNN_BACKEND_ENGINECFG_DESCRIPTOR));
   int64_t count = 0;
-  if (!ok_ ||
-      !Took(Cudnn().cudnnBackendGetAttribute(heuristics, CUDNN_ATTR_ENGINEHEUR_RESULTS,
-                                             CUDNN_TYPE_BACKEND_DESCRIPTOR, kMost, &count, found.data())))
-    return {};
-  found.resize(static_cast<size_t>(count < kMost ? count : kMost));
-  return found;
+  if (ok_ &&
+      Took(Cudnn().cudnnBackendGetAttribute(heuristics, CUDNN_ATTR_ENGINEHEUR_RESULTS,
+                                            CUDNN_TYPE_BACKEND_DESCRIPTOR, kMost, &count, found.data())))
+    configurations_.insert(configurations_.end(), found.begin(), found.begin() + std::min(count, kMost));
+  return true;
 }
 
-std::unique_ptr<GraphPlan> Graph::Compile(cudnnHandle_t handle, size_t most_workspace) {
-  const cudnnBackendDescriptor_t graph = Make(CUDNN_BACKEND_OPERATIONGRAPH_DESCRIPTOR);
-  SetOne(graph, CUDNN_ATTR_OPERATIONGRAPH_HANDLE, CUDNN_TYPE_HANDLE, handle);
-  Set(graph, CUDNN_ATTR_OPERATIONGRAPH_OPS, CUDNN_TYPE_BACKEND_DESCRIPTOR,
-      static_cast<int64_t>(operations_.size()), operations_.data());
-  Finalize(graph);
-  for (const cudnnBackendDescriptor_t configuration : Configurations(graph)) {
+// By what cuDNN notes of the configuration's engine.
+bool Graph::IsWithin(const PlanLimits& limits, cudnnBackendDescriptor_t configuration) {
+  if (limits.rounds && limits.varies) return true;
+  constexpr int64_t kMost = 32;
+  cudnnBackendNumericalNote_t notes[kMost] = {};
+  int64_t engines = 0, count = 0;
+  cudnnBackendDescriptor_t engine = Make(CUDNN_BACKEND_ENGINE_DESCRIPTOR);
+  const CudnnApi& api = Cudnn();
+  if (!ok_ ||
+      !Took(api.cudnnBackendGetAttribute(configuration, CUDNN_ATTR_ENGINECFG_ENGINE,
+                                         CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, &engines, &engine)) ||
+      !Took(api.cudnnBackendGetAttribute(engine, CUDNN_ATTR_ENGINE_NUMERICAL_NOTE, CUDNN_TYPE_NUMERICAL_NOTE,
+                                         kMost, &count, notes)))
+    return false;
+  return std::all_of(notes, notes + std::min(count, kMost), [&](cudnnBackendNumericalNote_t note) {
+    if (note == CUDNN_NUMERICAL_NOTE_NONDETERMINISTIC) return limits.varies;
+    return limits.rounds ||
+           (note != CUDNN_NUMERICAL_NOTE_TENSOR_CORE && note != CUDNN_NUMERICAL_NOTE_DOWN_CONVERT_INPUTS);
+  });
+}
+
+std::unique_ptr<GraphPlan> Graph::Next(cudnnHandle_t handle, const PlanLimits& limits) {
+  if (!graph_) AddGraph(handle);
+  for (;;) {
+    if (next_ == configurations_.size()) {
+      if (!AskForMore()) return nullptr;
+      continue;
+    }
+    const cudnnBackendDescriptor_t configuration = configurations_[next_++];
     ok_ = true;  // one that cuDNN fails to compile leaves others
+    if (!IsWithin(limits, configuration)) continue;
     const cudnnBackendDescriptor_t made = Make(CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR);
     SetOne(made, CUDNN_ATTR_EXECUTION_PLAN_HANDLE, CUDNN_TYPE_HANDLE, handle);
     SetOne(made, CUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG, CUDNN_TYPE_BACKEND_DESCRIPTOR, configuration);
     Finalize(made);
     auto plan = std::make_unique<GraphPlan>();
-    if (!ok_ || !plan->Hold(made) || plan->workspace_size_ > most_workspace) continue;
-    plan->descriptors_ = std::move(descriptors_);
-    operations_.clear();
+    if (!ok_ || !plan->Hold(made) || plan->workspace_size_ > limits.most_workspace) continue;
+    plan->descriptors_ = descriptors_;
     return plan;
   }
-  return nullptr;
 }
 
 bool GraphPlan::Hold(cudnnBackendDescriptor_t plan) {
@@ -237,7 +347,8 @@ std::unique_ptr<GraphPlan> GraphPlan::FromBytes(cudnnHandle_t handle, const std:
       CUDNN_STATUS_SUCCESS)
     return nullptr;
   auto plan = std::make_unique<GraphPlan>();
-  plan->descriptors_.emplace_back(made);
+  plan->descriptors_ = std::make_shared<Descriptors>();
+  plan->descriptors_->emplace_back(made);
   const bool is_made = api.cudnnBackendSetAttribute(made, CUDNN_ATTR_EXECUTION_PLAN_HANDLE, CUDNN_TYPE_HANDLE,
                                                     1, &handle) == CUDNN_STATUS_SUCCESS &&
                        api.cudnnBackendSetAttribute(made, CUDNN_ATTR_EXECUTION_PLAN_JSON_REPRESENTATION,

@@ -2,7 +2,6 @@
 // plan is what runs them.
 //
 // A graph takes what is added until cuDNN refuses something; from then on it does nothing, and has no plan.
-// For convolutions there is an older interface (convolutions.h).
 #pragma once
 
 #include <array>
@@ -13,6 +12,7 @@
 #include <vector>
 
 #include "plugins/cuda/cudnn.h"
+#include "plugins/gpu/libraries/convolutions.h"
 
 namespace cuda {
 
@@ -22,6 +22,14 @@ struct DestroyDescriptor {
   }
 };
 using Descriptor = std::unique_ptr<void, DestroyDescriptor>;
+using Descriptors = std::vector<Descriptor>;
+
+// What a plan may do.
+struct PlanLimits {
+  size_t most_workspace;
+  bool rounds = true;  // compute float32 with shorter numbers (TF32)
+  bool varies = true;  // give other bits in another run
+};
 
 // A graph for the device and shapes that it was made for. Threads may share it, and take turns: NVIDIA does
 // not promise that every engine of cuDNN runs on several at once.
@@ -48,7 +56,7 @@ class GraphPlan {
   bool Hold(cudnnBackendDescriptor_t plan);
   bool Execute(cudnnHandle_t handle, int device, cudnnBackendDescriptor_t pack) const;
 
-  std::vector<Descriptor> descriptors_;  // what the plan is made of, and itself
+  std::shared_ptr<Descriptors> descriptors_;  // what the plan is made of, and itself
   cudnnBackendDescriptor_t plan_ = nullptr;
   size_t workspace_size_ = 0;
   mutable std::mutex running_;
@@ -56,11 +64,18 @@ class GraphPlan {
 
 class Graph {
  public:
-  // Of four dimensions.
+  // Of four dimensions, or five.
   struct Layout {
-    std::array<int64_t, 4> sizes, strides;
+    std::array<int64_t, 5> sizes{}, strides{};
+    int64_t ndim = 4;
+    static Layout Of(const std::array<int64_t, 4>& sizes, const std::array<int64_t, 4>& strides);
     static Layout Dense(const std::array<int64_t, 4>& sizes);
-    Layout Transposed() const;  // in the last two
+    Layout Transposed() const;  // in the third and fourth
+  };
+  // How a window moves over the spatial dimensions.
+  struct Window {
+    int64_t ndim = 2;
+    std::array<int64_t, 3> stride{}, padding{}, dilation{};
   };
   struct Tensor {
     cudnnBackendDescriptor_t descriptor = nullptr;
@@ -87,11 +102,14 @@ class Graph {
   void Reduce(cudnnReduceTensorOp_t op, const Tensor& x, const Tensor& to);
   Tensor ReduceRows(cudnnReduceTensorOp_t op, const Tensor& x);
   Tensor Transpose(const Tensor& x, cudnnDataType_t type);
+  // A convolution, or a gradient of it; the kind says which of the three tensors is written. As many groups
+  // as the image has times the weight's channels.
+  void Convolve(mica::kit::ConvolutionKind kind, cudnnDataType_t compute, const Window& window,
+                const Tensor& image, const Tensor& weight, const Tensor& result);
 
-  // The plan that cuDNN's heuristics put first of those that it can make, with a workspace of that size at
-  // most; NULL where there is none. Takes some tenths of a second: cuDNN compiles kernels. The graph is
-  // empty from then on.
-  std::unique_ptr<GraphPlan> Compile(cudnnHandle_t handle, size_t most_workspace);
+  // The next plan that cuDNN can make, in the order of its heuristics; NULL where none is left. Nothing is
+  // added from then on. Takes milliseconds, or some tenths of a second where cuDNN compiles kernels.
+  std::unique_ptr<GraphPlan> Next(cudnnHandle_t handle, const PlanLimits& limits);
 
  private:
   // Keeps a new descriptor; NULL where something was refused.
@@ -113,13 +131,18 @@ class Graph {
   // The operation of x, y and a condition (each but x may be NULL); `axis` is of an index that is generated.
   void AddPointwise(cudnnPointwiseMode_t mode, cudnnDataType_t compute, const Tensor& x, const Tensor* y,
                     const Tensor* condition, const Tensor& to, int64_t axis = -1);
-  // What cuDNN's heuristics propose for a graph, the best first.
-  std::vector<cudnnBackendDescriptor_t> Configurations(cudnnBackendDescriptor_t graph);
+  void AddGraph(cudnnHandle_t handle);
+  // Appends what the next of cuDNN's heuristics proposes, the best first; false where there is no next one.
+  bool AskForMore();
+  bool IsWithin(const PlanLimits& limits, cudnnBackendDescriptor_t configuration);
 
   bool ok_ = true;
   int64_t next_id_ = 1000;  // of tensors between operations
-  std::vector<Descriptor> descriptors_;
+  std::shared_ptr<Descriptors> descriptors_ = std::make_shared<Descriptors>();
   std::vector<cudnnBackendDescriptor_t> operations_;
+  cudnnBackendDescriptor_t graph_ = nullptr;
+  size_t asked_ = 0, next_ = 0;  // heuristics, and the configurations of which plans were made
+  std::vector<cudnnBackendDescriptor_t> configurations_;
 };
 
 }  // namespace cuda

@@ -1,5 +1,5 @@
-// Convolutions by cuDNN, imitated (fake/cudnn.cc): values, which algorithm the settings choose, and what is
-// done where there is no memory. Runs in processes of cuda_test.cc whose environment names the libraries.
+// Convolutions by cuDNN, imitated (fake/cudnn_graph.cc): values, which engine the settings choose, and what
+// is done where there is no memory. Runs in processes of cuda_test.cc whose environment names the libraries.
 #include <dlfcn.h>
 
 #include <algorithm>
@@ -48,8 +48,8 @@ struct Ones {
       return static_cast<void*>(workspace.data());
     };
   }
-  // Runs it, and returns the algorithm; -1 where cuDNN does not take it.
-  int Run() { return GetCudnn().Run(problem) ? Fake("FakeAlgorithm") : -1; }
+  // Runs it, and returns the engine; -1 where cuDNN does not take it.
+  int Run() { return GetCudnn().Run(problem) ? Fake("FakeEngine") : -1; }
   bool IsRight() const {
     const float channels = 4.0F / static_cast<float>(problem.convolution.shape.groups);
     return y[0] == 4 * channels && y[1] == 6 * channels && y[4] == 9 * channels && y.back() == 4 * channels;
@@ -60,23 +60,30 @@ struct Ones {
   size_t most = 1 << 20;
 };
 
-TEST_CASE("convolutions by cuDNN, and the algorithms that settings choose", "[.][fakes-cudnn]") {
+TEST_CASE("convolutions by cuDNN, and the engines that settings choose", "[.][fakes-cudnn]") {
   auto& settings = GetHost().settings;
   settings[MICA_SETTING_CONVOLUTION_LIBRARY] = 1;
   REQUIRE((CudnnMissing().empty() && GetCudnn().Has(0, MICA_F32) && !GetCudnn().Has(0, MICA_I64)));
   int64_t batch = 0;
   for (const int64_t groups : {1, 2}) {
     Ones ones(++batch, groups);
-    REQUIRE((ones.Run() == 1 && ones.IsRight() && Fake("FakeMath") == CUDNN_FMA_MATH));
+    REQUIRE((ones.Run() == 1 && ones.IsRight()));
     settings[MICA_SETTING_CONVOLUTION_TF32] = 1;
-    REQUIRE((ones.Run() == 0 && ones.IsRight() && Fake("FakeMath") == CUDNN_DEFAULT_MATH));
+    REQUIRE((ones.Run() == 0 && ones.IsRight()));
     settings[MICA_SETTING_CONVOLUTION_TF32] = 0;
     REQUIRE(ones.Run() == 1);  // a setting that comes back, too
   }
   for (const ConvolutionKind kind : {ConvolutionKind::kBackwardInput, ConvolutionKind::kBackwardWeight}) {
     Ones ones(1);
     ones.problem.convolution.shape.kind = kind;
+    std::fill(ones.y.begin(), ones.y.end(), 1.0F);
     REQUIRE(ones.Run() == 1);
+    // The middle of the image belongs to one window's middle, its corner to one window as well; a weight's
+    // corner meets what lies above and left of it in four windows.
+    if (kind == ConvolutionKind::kBackwardInput)
+      REQUIRE((ones.x[0] == 2 && ones.x[6] == 8 && ones.x[12] == 2));
+    if (kind == ConvolutionKind::kBackwardWeight)
+      REQUIRE((ones.w[0] == 4 && ones.w[1] == 6 && ones.w[4] == 9));
   }
   Ones half(1);
   half.problem.convolution.shape.dtype = MICA_F16;
@@ -93,9 +100,9 @@ TEST_CASE("convolutions are timed where a program asks, and not where they have 
   settings[MICA_SETTING_CONVOLUTION_BENCHMARK] = 1;
   settings[MICA_SETTING_CONVOLUTION_BENCHMARK_LIMIT] = 10;
   REQUIRE((first.Run() == 3 && first.IsRight()));
-  const int runs = Fake("FakeRuns");
-  REQUIRE((second.Run() == 3 && second.IsRight() && Fake("FakeRuns") == runs + 1));  // timed once
-  settings[MICA_SETTING_CONVOLUTION_BENCHMARK_LIMIT] = 2;                            // of 1, 2 and 3
+  const int runs = Fake("FakeConvolutions");
+  REQUIRE((second.Run() == 3 && second.IsRight() && Fake("FakeConvolutions") == runs + 1));  // timed once
+  settings[MICA_SETTING_CONVOLUTION_BENCHMARK_LIMIT] = 2;                                    // of 1, 2 and 3
   REQUIRE(first.Run() == 2);
   settings[MICA_SETTING_CONVOLUTION_BENCHMARK_LIMIT] = 0;
   REQUIRE(first.Run() == 3);
@@ -122,8 +129,8 @@ TEST_CASE("convolutions that are recorded take what was timed, and time nothing"
   Ones ones(30);
   ones.problem.stream = 5;
   record(true);
-  const int runs = Fake("FakeRuns");
-  REQUIRE((ones.Run() == 1 && ones.Run() == 1 && Fake("FakeRuns") == runs + 2));
+  const int runs = Fake("FakeConvolutions");
+  REQUIRE((ones.Run() == 1 && ones.Run() == 1 && Fake("FakeConvolutions") == runs + 2));
   record(false);
   REQUIRE(ones.Run() == 3);
   record(true);

@@ -1,10 +1,17 @@
-// libcudnn.so.9's graphs, imitated: those of the operations that attention consists of, computed one
-// operation after the other on the host, in double and rounded as each tensor's type says.
+// libcudnn.so.9's graphs, imitated: convolutions of two dimensions, and the operations that attention
+// consists of, computed one after the other on the host, in double and rounded as each tensor's type says.
+//
+// Heuristics propose two engines for attention, and four for a convolution of float, the last one as a
+// fallback: 0 rounds to TF32 and 1 is exact, both take a workspace; 2 is exact and adds up in any order; 3 is
+// exact and takes no workspace. Engine i takes 8 - 2 i milliseconds of the imitated driver's clock, and the
+// host 20 to queue 3, which counts where the device has nothing to do meanwhile.
 //
 // It is stricter than cuDNN: an attribute that a descriptor lacks, a second one of the same name, sizes that
 // do not fit, a tensor without memory and a plan that two threads run at once are errors. FAKE_CUDNN_REFUSES
 // names what it refuses: "graph", "plan" (the first configuration alone) or "run". A plan's JSON is the
 // address of its graph, which this process alone takes, and while the graph is there.
+#include <dlfcn.h>
+
 #include <algorithm>
 #include <array>
 #include <atomic>
@@ -25,13 +32,17 @@ FAKE(int) FakeFailure();
 
 namespace {
 
+constexpr int kFallback = 2, kTensorCore = 0, kNondeterministic = 4;  // a heuristic, and notes
+constexpr int64_t kConvolutionWorkspace = 4096;
 constexpr int kBadParam = 2000, kNotSupported = 3000, kInternal = 4000;
 constexpr int kFloat = 0, kHalf = 2, kInt32 = 4, kBfloat16 = 9, kBoolean = 11;
 enum Kind { kPointwise = 0, kConfiguration = 3, kHeuristics = 4, kPlan = 5, kPointwiseOperation = 13 };
 enum MoreKinds { kGraph = 15, kPack = 16, kTensor = 17, kMatmul = 18, kMatmulOperation = 19 };
 enum EvenMoreKinds { kReduction = 21, kReductionOperation = 22, kReshapeOperation = 31 };
+enum Convolutions { kConvolution = 1, kEngine = 2, kForward = 10, kWeightGradient = 11, kInputGradient = 12 };
 
 std::atomic<int> g_descriptors{0}, g_plans{0}, g_restored{0}, g_runs{0};
+std::atomic<int> g_engine{-1}, g_convolutions{0};
 std::atomic<int64_t> g_workspace{100};  // of a plan
 std::set<const void*> g_graphs;         // of finalized plans
 
@@ -41,7 +52,7 @@ struct Descriptor {
   const int kind;
   bool finalized = false;
   std::atomic<bool> is_running{false};          // a plan
-  int number = 0;                               // of a configuration
+  int number = 0;                               // of an engine
   std::map<int, std::vector<char>> attributes;  // bytes
 
   template <typename T>
@@ -170,6 +181,10 @@ class Machine {
         return Matmul(operation);
       case kReductionOperation:
         return Reduce(operation);
+      case kForward:
+      case kInputGradient:
+      case kWeightGradient:
+        return Convolve(operation);
       default:
         return Reshape(operation);
     }
@@ -292,9 +307,60 @@ class Machine {
     Write(y, std::move(made));
   }
 
+  // By the definition: each product of an image's element and a weight belongs to an element of the result.
+  void Convolve(const Descriptor& operation) {
+    const int kind = operation.kind;
+    const Tensor image(operation.Of(kind == kForward ? 704 : kind == kInputGradient ? 710 : 716));
+    const Tensor weight(operation.Of(kind == kForward ? 703 : kind == kInputGradient ? 709 : 715));
+    const Tensor result(operation.Of(kind == kForward ? 705 : kind == kInputGradient ? 711 : 717));
+    const Descriptor& how = operation.Of(kind == kForward ? 702 : kind == kInputGradient ? 708 : 714);
+    const auto dilation = how.All<int64_t>(102), stride = how.All<int64_t>(103),
+               padding = how.All<int64_t>(105);
+    const Tensor& written = kind == kForward ? result : kind == kInputGradient ? image : weight;
+    const Values none;
+    const auto values = [&](const Tensor& t) -> const Values& { return &t == &written ? none : Read(t); };
+    const Values &x = values(image), &w = values(weight), &y = values(result);
+    Values made(static_cast<size_t>(written.Count()), 0);
+    const int64_t filters = result.sizes[1] / (image.sizes[1] / weight.sizes[1]);  // of a group
+    for (int64_t i = 0; i < result.Count(); ++i)
+      for (int64_t j = 0; j < weight.Count() / weight.sizes[0]; ++j) {
+        const Sizes at = result.IndexOf(i);
+        Sizes of = weight.IndexOf(j);
+        of[0] = at[1];
+        const Sizes from{at[0], at[1] / filters * weight.sizes[1] + of[1],
+                         at[2] * stride[0] + of[2] * dilation[0] - padding[0],
+                         at[3] * stride[1] + of[3] * dilation[1] - padding[1]};
+        if (from[2] < 0 || from[3] < 0 || from[2] >= image.sizes[2] || from[3] >= image.sizes[3]) continue;
+        const auto a = static_cast<size_t>(image.NumberOf(from, image.sizes));
+        const auto b = static_cast<size_t>(weight.NumberOf(of, weight.sizes));
+        const auto c = static_cast<size_t>(i);
+        if (kind == kForward) made[c] += x[a] * w[b];
+        if (kind == kInputGradient) made[a] += w[b] * y[c];
+        if (kind == kWeightGradient) made[b] += x[a] * y[c];
+      }
+    Write(written, std::move(made));
+  }
+
   std::map<int64_t, void*> memory_;
   std::map<int64_t, Values> values_;
 };
+
+// A convolution that a graph consists of, or NULL.
+const Descriptor* ConvolutionOf(const Descriptor& graph) {
+  const auto* operation = static_cast<const Descriptor*>(graph.All<void*>(801).at(0));
+  return operation->kind >= kForward && operation->kind <= kInputGradient ? operation : nullptr;
+}
+
+int TypeOf(const Descriptor& convolution) {
+  const int image = convolution.kind == kForward ? 704 : convolution.kind == kInputGradient ? 710 : 716;
+  return convolution.Of(image).One<int>(901);
+}
+
+void Pass(double milliseconds, double idle) {
+  void* driver = dlopen("libcuda.so.1", RTLD_NOW | RTLD_NOLOAD);
+  void* clock = driver ? dlsym(driver, "FakeClock") : nullptr;
+  if (clock) reinterpret_cast<void (*)(double, double)>(clock)(milliseconds, idle);
+}
 
 // Which attributes a descriptor of a kind needs.
 std::vector<int> Needed(int kind) {
@@ -323,6 +389,14 @@ std::vector<int> Needed(int kind) {
       return {1610, 1611, 1612};
     case kReshapeOperation:
       return {2200, 2201};
+    case kConvolution:
+      return {100, 101, 102, 103, 104, 105, 106};
+    case kForward:
+      return {700, 701, 702, 703, 704, 705};
+    case kInputGradient:
+      return {706, 707, 708, 709, 710, 711};
+    case kWeightGradient:
+      return {712, 713, 714, 715, 716, 717};
     default:
       return {};
   }
@@ -337,6 +411,47 @@ const Descriptor* GraphOf(const Descriptor& plan) {
   return static_cast<const Descriptor*>(graph);
 }
 
+// The configurations that a heuristic proposes.
+int Propose(const Descriptor& heuristic, int64_t most, int64_t* count, void** to) {
+  const Descriptor* const graph = &heuristic.Of(201);
+  const bool is_convolution = ConvolutionOf(*graph) != nullptr,
+             is_fallback = heuristic.One<int>(200) == kFallback;
+  const int first = is_fallback ? 3 : 0, end = !is_convolution ? (is_fallback ? 3 : 2) : is_fallback ? 4 : 3;
+  *count = end - first;
+  if (*count > most) return kBadParam;
+  for (int i = first; i < end; ++i) {
+    auto& configuration = *static_cast<Descriptor*>(to[i - first]);
+    const auto* bytes = reinterpret_cast<const char*>(&graph);
+    configuration.attributes[300].assign(bytes, bytes + sizeof graph);
+    configuration.number = i;
+    configuration.finalized = true;
+  }
+  return 0;
+}
+
+// The engine of a configuration, and what is noted of it.
+int EngineOf(const Descriptor& configuration, Descriptor* engine) {
+  engine->number = ConvolutionOf(configuration.Of(300)) ? configuration.number : -1;
+  engine->finalized = true;
+  return 0;
+}
+int NotesOf(const Descriptor& engine, int64_t* count, int* notes) {
+  *count = engine.number == 0 || engine.number == 2;
+  if (*count) *notes = engine.number == 0 ? kTensorCore : kNondeterministic;
+  return 0;
+}
+
+// One convolution by a plan's engine.
+int RunConvolution(const Descriptor& plan, void* workspace) {
+  const int number = plan.Of(401).number;
+  if ((number == 3) == (workspace != nullptr)) return kBadParam;
+  if (workspace) std::memset(workspace, 1, kConvolutionWorkspace);
+  g_engine = number;
+  ++g_convolutions;
+  Pass(8 - 2 * number, number == 3 ? 20 : 0);
+  return 0;
+}
+
 bool HasType(int type, std::initializer_list<int> types) {
   for (const int one : types)
     if (one == type) return true;
@@ -349,6 +464,8 @@ FAKE(int) FakeDescriptors() { return g_descriptors; }
 FAKE(int) FakePlans() { return g_plans; }
 FAKE(int) FakeRestored() { return g_restored; }
 FAKE(int) FakeGraphRuns() { return g_runs; }
+FAKE(int) FakeEngine() { return g_engine; }  // of the last convolution
+FAKE(int) FakeConvolutions() { return g_convolutions; }
 FAKE(void) FakeWorkspace(int64_t size) { g_workspace = size; }
 
 FAKE(int) cudnnBackendCreateDescriptor(int kind, void** made) { return *made = new Descriptor(kind), 0; }
@@ -376,6 +493,7 @@ FAKE(int) cudnnBackendFinalize(void* descriptor) {
       (d.kind == kTensor && !HasType(d.One<int>(901), {kFloat, kHalf, kInt32, kBfloat16, kBoolean})))
     return kBadParam;
   if (d.kind == kGraph && Refuses("graph")) return kNotSupported;
+  if (d.kind == kGraph && ConvolutionOf(d) && TypeOf(*ConvolutionOf(d)) != kFloat) return kNotSupported;
   if (d.kind == kPlan && d.attributes.count(405)) {
     if (!g_graphs.count(GraphOf(d))) return kNotSupported;
     ++g_restored;
@@ -388,7 +506,7 @@ FAKE(int) cudnnBackendFinalize(void* descriptor) {
   return 0;
 }
 
-// Two configurations, the size of a plan's workspace, or its JSON.
+// Configurations, engines, their notes, the size of a plan's workspace, or its JSON.
 FAKE(int)
 cudnnBackendGetAttribute(void* descriptor, int name, int, int64_t most, int64_t* count, void* values) {
   const auto& d = *static_cast<const Descriptor*>(descriptor);
@@ -400,17 +518,22 @@ cudnnBackendGetAttribute(void* descriptor, int name, int, int64_t most, int64_t*
     return 0;
   }
   if (most < 1) return kBadParam;
-  if (name == 402) return *count = 1, *static_cast<int64_t*>(values) = g_workspace, 0;
-  if (name != 202) return kBadParam;
-  for (int i = 0; i < 2; ++i) {
-    auto& configuration = *static_cast<Descriptor*>(static_cast<void**>(values)[i]);
-    const auto* graph = &d.Of(201);
-    const auto* bytes = reinterpret_cast<const char*>(&graph);
-    configuration.attributes[300].assign(bytes, bytes + sizeof graph);
-    configuration.number = i;
-    configuration.finalized = true;
+  switch (name) {
+    case 202:
+      return Propose(d, most, count, static_cast<void**>(values));
+    case 300:
+      return *count = 1, EngineOf(d, *static_cast<Descriptor**>(values));
+    case 402:
+      *count = 1;
+      *static_cast<int64_t*>(values) = !ConvolutionOf(*GraphOf(d)) ? g_workspace.load()
+                                       : d.Of(401).number == 3     ? 0
+                                                                   : kConvolutionWorkspace;
+      return 0;
+    case 1303:
+      return NotesOf(d, count, static_cast<int*>(values));
+    default:
+      return kBadParam;
   }
-  return *count = 2, 0;
 }
 
 FAKE(int) cudnnBackendExecute(void*, void* plan, void* pack) {
@@ -422,12 +545,17 @@ FAKE(int) cudnnBackendExecute(void*, void* plan, void* pack) {
   const auto ids = given.All<int64_t>(1000);
   const auto pointers = given.All<void*>(1001);
   if (ids.size() != pointers.size() || !given.finalized) return kBadParam;
-  std::memset(given.One<void*>(1003), 0xff, 100);
   std::map<int64_t, void*> memory;
   for (size_t i = 0; i < ids.size(); ++i)
     if (!pointers[i] || !memory.emplace(ids[i], pointers[i]).second) return kBadParam;
   Machine machine(std::move(memory));
   const Descriptor& graph = *GraphOf(*static_cast<const Descriptor*>(plan));
+  auto* const workspace = given.One<void*>(1003);
+  if (!ConvolutionOf(graph)) {
+    std::memset(workspace, 0xff, 100);
+  } else if (const int failure = RunConvolution(*static_cast<const Descriptor*>(plan), workspace)) {
+    return failure;
+  }
   for (const void* operation : graph.All<void*>(801)) machine.Run(*static_cast<const Descriptor*>(operation));
   is_running = false;
   return ++g_runs, 0;
