@@ -7,6 +7,7 @@ import threading
 import numpy as np
 
 import mica
+from mica.conformance.backlog import backlogs, host_memory
 from mica.conformance.runtime import NotApplicable, check, equal, expect
 
 _LARGE = 1 << 20
@@ -54,41 +55,45 @@ def work_of_one_stream_is_in_order(device: str) -> None:
 
 @check("streams")
 def an_event_orders_two_streams(device: str) -> None:
-    """A copy on one stream, an event, a read on another: the read sees the copy, twenty times."""
+    """A copy behind a backlog on one stream, an event, a read on another: the read sees the copy."""
     _accelerator(device)
     first, second = mica.Stream(device), mica.Stream(device)
-    for k in range(20):
-        a = _numbers(k)
+    sources = [mica.from_numpy(_numbers(k)).to(device) for k in range(2)]
+    y, z = mica.empty([_LARGE], device=device), mica.empty([_LARGE], device=device)
+    mica.synchronize(device)
+    for k, backlog in enumerate(backlogs(first)):
         with mica.stream(first):
-            y = mica.empty([_LARGE], device=device)
-            y.copy_(mica.from_numpy(a), non_blocking=True)
+            y.copy_(sources[k % 2], non_blocking=True)
             written = first.record_event()
         with mica.stream(second):
             written.wait(second)
-            y.record_stream(second)
-            z = mica.empty([_LARGE], device=device)
             z.copy_(y, non_blocking=True)
-            second.synchronize()
-            equal(z, a, f"In round ({k}) the second stream read before the first had written.")
+        backlog.lasts()
+        second.synchronize()
+        equal(z, _numbers(k % 2), f"In round ({k}) the second stream read before the first had written.")
 
 
 @check("streams")
 def events_happen(device: str) -> None:
-    """An event that was never recorded has happened; a recorded one has after synchronize."""
+    """An event that was never recorded has happened; a recorded one has after synchronize, with all before it."""
     _accelerator(device)
     event = mica.Event()
     expect(event.query(), "An event that was never recorded has not happened.")
-    s = mica.Stream(device)
-    with mica.stream(s):
-        y = mica.empty([_LARGE], device=device).copy_(mica.from_numpy(_numbers(0)), non_blocking=True)
-        event.record(s)
-    event.synchronize()
-    expect(event.query(), "An event has not happened after synchronize.")
-    s.synchronize()
-    expect(
-        s.query(), "A stream has work after synchronize; a device whose events take time needs stream_query."
-    )
-    equal(y, _numbers(0), "What came before the event is not done.")
+    s, x, back = mica.Stream(device), mica.from_numpy(_numbers(0)).to(device), host_memory(device, _LARGE)
+    mica.synchronize(device)
+    for backlog in backlogs(s):
+        back.fill_(-1)
+        with mica.stream(s):
+            back.copy_(x, non_blocking=True)
+            event.record(s)
+        backlog.wait(event.synchronize)
+        equal(back, _numbers(0), "After an event's synchronize what came before it is not done.")
+        expect(event.query(), "An event has not happened after synchronize.")
+        s.synchronize()
+        expect(
+            s.query(),
+            "A stream has work after synchronize; a device whose events take time needs stream_query.",
+        )
 
 
 @check("streams")
