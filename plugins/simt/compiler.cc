@@ -119,7 +119,8 @@ const char* Prelude() { return kPrelude; }
 
 std::string CompilerVersion() {
   static std::mutex mutex;
-  static std::string asked, answer;
+  // Never destroyed: devices that end at exit still ask.
+  static std::string &asked = *new std::string, &answer = *new std::string;
   std::lock_guard<std::mutex> lock(mutex);
   std::vector<std::string> words = Command();
   std::string key;
