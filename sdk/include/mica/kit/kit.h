@@ -7,6 +7,7 @@
 // makes a key of some tens of bytes and looks it up; a text is compiled when its key is new.
 #pragma once
 
+#include <mica/kit/batch_norm.h>
 #include <mica/kit/bincount.h>
 #include <mica/kit/convolution.h>
 #include <mica/kit/copies.h>
@@ -58,6 +59,7 @@ inline void Register(plugin::Registrar& registrar, Driver& driver) {
   loss::RegisterLoss(registrar);
   loss::RegisterCrossEntropy(registrar);
   normalization::RegisterNormalization(registrar);
+  batch_norm::RegisterBatchNorm(registrar);
   random::RegisterRandom(registrar);
   random::RegisterDropout(registrar);
 }

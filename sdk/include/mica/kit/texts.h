@@ -86,6 +86,15 @@ inline constexpr char kNormalizationBackwardText[] =
 inline constexpr char kNormalizationColumnsText[] =
 #include <mica/kit/kernels/normalization_columns.cl>
     ;
+inline constexpr char kBatchNormText[] =
+#include <mica/kit/kernels/batch_norm.cl>
+    ;
+inline constexpr char kBatchNormForwardText[] =
+#include <mica/kit/kernels/batch_norm_forward.cl>
+    ;
+inline constexpr char kBatchNormBackwardText[] =
+#include <mica/kit/kernels/batch_norm_backward.cl>
+    ;
 inline constexpr char kPhiloxText[] =
 #include <mica/kit/kernels/philox.cl>
     ;
