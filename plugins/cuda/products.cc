@@ -187,6 +187,7 @@ bool RunProduct(const gpu::GemmProblem& problem, const Call& call) {
 class CublasProducts final : public gpu::Products {
  public:
   bool Gemm(const gpu::GemmProblem& problem) override;
+  int64_t Alignment(int32_t dtype) override;
 };
 
 bool CublasProducts::Gemm(const gpu::GemmProblem& problem) {
@@ -198,6 +199,13 @@ bool CublasProducts::Gemm(const gpu::GemmProblem& problem) {
   const OutsideOfRecordings outside;
   return TryTwice(problem.device, warned,
                   [&] { return problem.row ? RunWithRow(problem, call) : RunProduct(problem, call); });
+}
+
+// Kernels on tensor cores read and write 16 bytes at once.
+int64_t CublasProducts::Alignment(int32_t dtype) {
+  const bool is_rounded = dtype == MICA_F16 || dtype == MICA_BF16 ||
+                          (dtype == MICA_F32 && SinglePrecision() == CUBLAS_COMPUTE_32F_FAST_TF32);
+  return is_rounded && HasCublas() ? 16 : 1;
 }
 
 }  // namespace

@@ -102,6 +102,10 @@ bool KitDriver::Multiply(const mica::kit::Device& device, const mica::kit::Matri
   return products_->Gemm(problem);
 }
 
+int64_t KitDriver::ProductAlignment(const mica::kit::Device&, int32_t dtype) {
+  return products_ ? products_->Alignment(dtype) : 1;
+}
+
 bool KitDriver::HasConvolutions(const mica::kit::Device& device, int32_t dtype) {
   return convolutions_ && convolutions_->Has(device.index, dtype);
 }

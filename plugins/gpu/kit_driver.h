@@ -35,6 +35,7 @@ class KitDriver final : public mica::kit::Driver {
             uint64_t stream) override;
   bool Multiply(const mica::kit::Device& device, const mica::kit::MatrixProduct& product,
                 uint64_t stream) override;
+  int64_t ProductAlignment(const mica::kit::Device& device, int32_t dtype) override;
   bool HasConvolutions(const mica::kit::Device& device, int32_t dtype) override;
   bool Convolve(const mica::kit::Device& device, const mica::kit::ConvolutionCall& convolution,
                 const MicaCall* call) override;

@@ -38,6 +38,10 @@ class Products {
   // missing, has no memory left or does not take the problem. Halves are summed as float. How exact the rest
   // is, the host's settings say (<mica/settings.h>).
   virtual bool Gemm(const GemmProblem& problem) = 0;
+
+  // What addresses of matrices, and the distances between their rows, have to be multiples of, in bytes, for
+  // Gemm to be fast; 1 where it does not matter.
+  virtual int64_t Alignment(int32_t dtype) = 0;
 };
 
 }  // namespace gpu

@@ -126,6 +126,12 @@ class Driver {
     (void)device, (void)product, (void)stream;
     return false;
   }
+  // What addresses of matrices, and the distances between their rows, have to be multiples of, in bytes, for
+  // Multiply to be fast; 1 where it does not matter.
+  virtual int64_t ProductAlignment(const Device& device, int32_t dtype) {
+    (void)device, (void)dtype;
+    return 1;
+  }
 
   // Whether the device has a library of convolutions for the dtype: the kit then puts operands in order for
   // Convolve.

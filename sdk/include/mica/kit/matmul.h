@@ -5,6 +5,7 @@
 // half types are multiplied and added up in float.
 #pragma once
 
+#include <mica/kit/aligned_product.h>
 #include <mica/kit/gemm.h>
 #include <mica/kit/pointwise.h>
 #include <mica/kit/product.h>
@@ -52,12 +53,11 @@ inline bool RunByLibrary(const Product& p) {
   product.batches = p.batches, product.m = p.m, product.n = p.n, product.k = p.k;
   const auto matrix = [](const Matrix& m) { return MatrixProduct::Matrix{m.data, m.batch, m.row, m.column}; };
   product.a = matrix(p.a), product.b = matrix(p.b), product.out = matrix(p.out);
-  const Device& device = DeviceOf(p.call);
   if (p.add) {
     product.alpha = p.alpha;
     if (AddsRow(p)) {
       product.row = p.c.data;
-      if (TheDriver()->Multiply(device, product, p.call->stream)) return true;
+      if (Multiply(p.call, product)) return true;
       product.row = nullptr;
     }
     product.beta = p.beta;
@@ -70,7 +70,7 @@ inline bool RunByLibrary(const Product& p) {
       pointwise::CopyPart(p.call, Space{{p.batches, p.m, p.n}, {operand(p.out), operand(p.c)}});
     }
   }
-  return TheDriver()->Multiply(device, product, p.call->stream);
+  return Multiply(p.call, product);
 }
 
 inline void Run(const Product& p) {

@@ -47,6 +47,9 @@ inline constexpr char kGemmText[] =
 inline constexpr char kSmallProductText[] =
 #include <mica/kit/kernels/small_product.cl>
     ;
+inline constexpr char kCopyRowsText[] =
+#include <mica/kit/kernels/copy_rows.cl>
+    ;
 inline constexpr char kConvolutionText[] =
 #include <mica/kit/kernels/convolution.cl>
     ;
