@@ -203,9 +203,10 @@ bool CublasProducts::Gemm(const gpu::GemmProblem& problem) {
 
 // Kernels on tensor cores read and write 16 bytes at once.
 int64_t CublasProducts::Alignment(int32_t dtype) {
-  const bool is_rounded = dtype == MICA_F16 || dtype == MICA_BF16 ||
-                          (dtype == MICA_F32 && SinglePrecision() == CUBLAS_COMPUTE_32F_FAST_TF32);
-  return is_rounded && HasCublas() ? 16 : 1;
+  Arithmetic arithmetic;
+  if (!ArithmeticOf(dtype, &arithmetic) || !HasCublas()) return 0;
+  const bool is_half = dtype == MICA_F16 || dtype == MICA_BF16;
+  return is_half || arithmetic.compute == CUBLAS_COMPUTE_32F_FAST_TF32 ? 16 : 1;
 }
 
 }  // namespace

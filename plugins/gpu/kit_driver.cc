@@ -103,7 +103,7 @@ bool KitDriver::Multiply(const mica::kit::Device& device, const mica::kit::Matri
 }
 
 int64_t KitDriver::ProductAlignment(const mica::kit::Device&, int32_t dtype) {
-  return products_ ? products_->Alignment(dtype) : 1;
+  return products_ ? products_->Alignment(dtype) : 0;
 }
 
 bool KitDriver::HasConvolutions(const mica::kit::Device& device, int32_t dtype) {

@@ -80,6 +80,7 @@ class Library final : public gpu::Products {
   gpu::GemmProblem given;
   int64_t alignment = 16;
   bool refuses = false, operands_are_right = false;
+  bool a_is_one = false;  // all of its elements are the first
 
  private:
   template <typename T>
@@ -88,7 +89,9 @@ class Library final : public gpu::Products {
     const auto check = [&](const gpu::GemmMatrix& m, Which which, int64_t rows, int64_t columns) {
       std::vector<T> all = Read<T>(m, p.batch, rows, columns);
       ForEach(all, m, p.batch, rows, columns, [&](T& value, int64_t batch, int64_t i, int64_t j) {
-        operands_are_right &= value == static_cast<T>(Code(which, m.batch_stride == 0 ? 0 : batch, i, j));
+        const bool is_first = which == kA && a_is_one;
+        const int64_t own = m.batch_stride == 0 ? 0 : batch;
+        operands_are_right &= value == static_cast<T>(is_first ? Code(kA, 0, 0, 0) : Code(which, own, i, j));
       });
     };
     check(p.a, kA, p.m, p.k);
@@ -119,7 +122,7 @@ Library& TheLibrary() {
   }();
   mica::plugin::Host() = &host;
   mica::kit::TheDriver() = &driver;
-  library.alignment = 16, library.refuses = false;
+  library.alignment = 16, library.refuses = library.a_is_one = false;
   TheMemory() = {};
   return library;
 }
@@ -130,15 +133,17 @@ struct Layout {
   bool by_columns = false;
   int64_t gap = 0, offset = 0;
   bool is_shared = false;  // by the batch
+  int64_t step = 1;        // from an element of a row to the next
 };
 
 template <typename T>
 struct Operand {
   Operand(Which which, Layout layout, int64_t batches, int64_t rows, int64_t columns)
       : layout(layout), batches(layout.is_shared ? 1 : batches), rows(rows), columns(columns) {
-    const int64_t apart = (layout.by_columns ? rows : columns) + layout.gap;
+    const int64_t step = layout.step;
+    const int64_t apart = (layout.by_columns ? rows : columns) * step + layout.gap;
     const int64_t size = apart * (layout.by_columns ? columns : rows);
-    m = {nullptr, layout.by_columns ? 1 : apart, layout.by_columns ? apart : 1, batches > 1 ? size : 0};
+    m = {nullptr, layout.by_columns ? step : apart, layout.by_columns ? apart : step, batches > 1 ? size : 0};
     if (layout.is_shared) m.batch_stride = 0;
     values.assign(static_cast<size_t>(this->batches * size), T{12345});
     ForEach(values, m, this->batches, rows, columns,
@@ -286,14 +291,58 @@ TEST_CASE("products that copies do not make faster", "[gpu][kit]") {
   REQUIRE(!copies({1, 1263, 1263, 1263}, 1));  // a library that does not mind
   REQUIRE(!copies({1, 601, 601, 601}, 16));    // small
   REQUIRE(!copies({1, 2001, 16, 65001}, 16));  // a, 2001 x 65001, costs more than 16 columns take
-  Problem<uint16_t> complex({1, 1263, 1263, 1263}, {}, {}, {});
-  complex.product.dtype = MICA_C64;
-  TheLibrary().alignment = 1;
-  REQUIRE((complex.Run() && TheMemory().given == 0));
-  Problem<uint16_t> gaps(kLarge, {false, 1}, {}, {});
-  gaps.product.a.row = 2, gaps.product.a.column = 1264 * 2;  // neither dimension lies side by side
-  TheLibrary().refuses = true;
-  REQUIRE((!gaps.Run() && TheMemory().given == 0));
+  for (const int64_t alignment : {0, 1}) {
+    Problem<uint16_t> complex({1, 1263, 1263, 1263}, {}, {}, {});
+    complex.product.dtype = MICA_C64;
+    TheLibrary().alignment = alignment;
+    REQUIRE((complex.Run() && TheMemory().given == 0));
+  }
+  for (const Shape s : {Shape{1, 501, 501, 601}, Shape{1, 16, 2001, 10001}}) {
+    Problem<uint16_t> gaps(s, {}, {false, 0, 0, false, 2}, {});
+    gaps.Check();
+    REQUIRE((gaps.IsCopied() == Copied{false, false, false}));
+  }
+  Problem<uint16_t> gaps(kLarge, {false, 0, 0, false, 2}, {}, {});
+  TheLibrary().alignment = 0;  // no library
+  gaps.Check();
+  REQUIRE((gaps.IsCopied() == Copied{false, false, false}));
+}
+
+TEST_CASE("matrices with gaps between elements are copied, whatever the dtype", "[gpu][kit]") {
+  constexpr Shape kMedium = {1, 601, 603, 605};  // 0.4 GFLOP
+  for (const bool by_columns : {false, true}) {
+    const Layout gaps = {by_columns, 1, 0, false, 3};
+    Problem<uint32_t> floats(kMedium, gaps, {}, gaps);
+    TheLibrary().alignment = 1;
+    floats.Check();
+    REQUIRE((floats.IsCopied() == Copied{true, false, true}));
+    const gpu::GemmMatrix& a = TheLibrary().given.a;
+    REQUIRE((by_columns ? a.row_stride : a.column_stride) == 1);  // read in the order of memory
+    Problem<uint16_t> halves({2, 601, 603, 605}, {}, gaps, {});
+    halves.Check();
+    REQUIRE((halves.IsCopied() == Copied{false, true, false}));  // too small to align the others
+  }
+  Problem<uint16_t> adds(kLarge, {}, {}, {false, 0, 0, false, 2});
+  adds.product.beta.u.i = 1;
+  adds.Check();
+  REQUIRE((adds.IsCopied() == Copied{false, false, true} && adds.IsAligned()));
+}
+
+TEST_CASE("one number that is spread over a matrix, as the gradient of a sum is", "[gpu][kit]") {
+  Problem<uint16_t> one({1, 601, 603, 605}, {}, {}, {});
+  TheLibrary().a_is_one = true;
+  one.product.a.row = one.product.a.column = 0;
+  one.Check();
+  REQUIRE((one.IsCopied() == Copied{true, false, false}));
+}
+
+TEST_CASE("a column is rows of one element, or one row", "[gpu][kit]") {
+  using mica::kit::matmul::RowsOf;
+  MatrixProduct::Matrix strided = {nullptr, 0, 5, 0}, dense = {nullptr, 0, 1, 0};
+  const mica::kit::matmul::Rows apart = RowsOf(strided, 1, 1000, 1), one = RowsOf(dense, 1, 1000, 1);
+  REQUIRE((apart.is_dense && apart.count == 1000 && apart.length == 1));
+  REQUIRE(mica::kit::matmul::IsAligned(apart, 2, 16));  // there is nothing to read at once
+  REQUIRE((one.is_dense && one.count == 1 && one.length == 1000));
 }
 
 TEST_CASE("without memory for copies the library gets matrices where they lie", "[gpu][kit]") {

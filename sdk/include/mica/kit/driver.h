@@ -127,10 +127,10 @@ class Driver {
     return false;
   }
   // What addresses of matrices, and the distances between their rows, have to be multiples of, in bytes, for
-  // Multiply to be fast; 1 where it does not matter.
+  // Multiply to be fast: 1 where it does not matter, 0 where there is no library for the dtype.
   virtual int64_t ProductAlignment(const Device& device, int32_t dtype) {
     (void)device, (void)dtype;
-    return 1;
+    return 0;
   }
 
   // Whether the device has a library of convolutions for the dtype: the kit then puts operands in order for
