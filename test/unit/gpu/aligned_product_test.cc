@@ -5,6 +5,7 @@
 // operands and writes those of a result.
 #include <mica/kit/aligned_product.h>
 
+#include <algorithm>
 #include <array>
 #include <memory>
 #include <utility>
@@ -107,11 +108,15 @@ class Library final : public gpu::Products {
   }
 };
 
+gpu::Devices& TheDevices() {
+  static gpu::Devices devices(Simt());
+  return devices;
+}
+
 // The kit's driver and a host, for the rest of the process.
 Library& TheLibrary() {
-  static gpu::Devices devices(Simt());
   static Library library;
-  static gpu::KitDriver driver(devices, &library, nullptr);
+  static gpu::KitDriver driver(TheDevices(), &library, nullptr);
   static const MicaHost host = [] {
     MicaHost made{};
     made.struct_size = sizeof made;
@@ -134,6 +139,7 @@ struct Layout {
   int64_t gap = 0, offset = 0;
   bool is_shared = false;  // by the batch
   int64_t step = 1;        // from an element of a row to the next
+  int64_t batch_gap = 0;   // between one matrix and the next
 };
 
 template <typename T>
@@ -142,7 +148,7 @@ struct Operand {
       : layout(layout), batches(layout.is_shared ? 1 : batches), rows(rows), columns(columns) {
     const int64_t step = layout.step;
     const int64_t apart = (layout.by_columns ? rows : columns) * step + layout.gap;
-    const int64_t size = apart * (layout.by_columns ? columns : rows);
+    const int64_t size = apart * (layout.by_columns ? columns : rows) + layout.batch_gap;
     m = {nullptr, layout.by_columns ? step : apart, layout.by_columns ? apart : step, batches > 1 ? size : 0};
     if (layout.is_shared) m.batch_stride = 0;
     values.assign(static_cast<size_t>(this->batches * size), T{12345});
@@ -230,13 +236,50 @@ constexpr Shape kLarge = {1, 1264, 1264, 1264};  // 4 GFLOP, and rows at multipl
 
 TEST_CASE("rows that are not aligned are copied, in both layouts", "[gpu][kit]") {
   for (const bool a : {false, true})
-    for (const bool b : {false, true})
-      for (const bool out : {false, true}) {
-        Problem<uint16_t> odd({1, 1263, 1267, 1265}, {a}, {b}, {out});
-        odd.Check();
-        REQUIRE((odd.IsCopied() == Copied{true, true, true} && odd.IsAligned()));
-        REQUIRE(TheMemory().given == 3);
-      }
+    for (const bool b : {false, true}) {
+      Problem<uint16_t> odd({1, 1263, 1267, 1265}, {a}, {b}, {a != b});
+      odd.Check();
+      REQUIRE((odd.IsCopied() == Copied{true, true, true} && odd.IsAligned()));
+      REQUIRE(TheMemory().given == 3);
+    }
+}
+
+// Rows of any length, in more rows than there are groups.
+template <typename T>
+void CheckRows(int64_t length) {
+  constexpr int64_t kBatches = 2, kRows = 37, kApart = 3, kStart = 1;
+  const int64_t from_row = length + kApart, to_row = length + 2 * kApart;
+  const int64_t from_batch = kRows * from_row + 5, to_batch = kRows * to_row + 7;
+  std::vector<T> values = Counted<T>(static_cast<size_t>(kStart + kBatches * from_batch));
+  std::vector<T> expected(static_cast<size_t>(kStart + kBatches * to_batch), T{12345});
+  Array<T> from(values), to(expected);
+  for (int64_t batch = 0; batch < kBatches; ++batch)
+    for (int64_t row = 0; row < kRows; ++row)
+      std::copy_n(values.begin() + kStart + batch * from_batch + row * from_row, length,
+                  expected.begin() + kStart + batch * to_batch + row * to_row);
+  MicaCall call{};
+  call.struct_size = sizeof call;
+  call.name = "mica::mm.out";
+  for (const bool is_transposed : {false, true}) {
+    MatrixProduct::Matrix x = {from.data() + kStart, from_batch, from_row, 1};
+    MatrixProduct::Matrix y = {to.data() + kStart, to_batch, to_row, 1};
+    if (is_transposed) std::swap(x.row, x.column), std::swap(y.row, y.column);
+    const mica::kit::matmul::Rows rows = {&x, is_transposed, true, kBatches, kRows, length};
+    mica::kit::matmul::CopyRows(&call, sizeof(T) == 4 ? MICA_F32 : MICA_F16, rows, x, y);
+    INFO("length " << length);
+    REQUIRE((to.Values() == expected));
+  }
+}
+
+TEST_CASE("rows of any length are copied", "[gpu][kit]") {
+  TheLibrary();
+  int64_t& groups = TheDevices().At(0).traits.max_groups_yz;
+  const int64_t before = std::exchange(groups, 3);
+  for (const int64_t length : {1, 7, 32, 255, 256, 257, 300, 512, 513, 1024, 1030, 2047, 2048, 2049, 5000}) {
+    CheckRows<uint16_t>(length);
+    CheckRows<uint32_t>(length);
+  }
+  groups = before;
 }
 
 TEST_CASE("what is aligned is not copied", "[gpu][kit]") {
@@ -278,6 +321,9 @@ TEST_CASE("batches whose matrices are not aligned", "[gpu][kit]") {
   shared.Check();
   REQUIRE((shared.IsCopied() == Copied{true, false, false} && shared.IsAligned()));
   REQUIRE(TheLibrary().given.a.batch_stride == 0);
+  Problem<uint16_t> further({2, 1008, 1008, 1008}, {false, 0, 0, false, 1, 8}, {true, 0, 0, false, 1, 4}, {});
+  further.Check();
+  REQUIRE((further.IsCopied() == Copied{false, true, false} && further.IsAligned()));
 }
 
 TEST_CASE("products that copies do not make faster", "[gpu][kit]") {
@@ -290,14 +336,14 @@ TEST_CASE("products that copies do not make faster", "[gpu][kit]") {
   };
   REQUIRE(!copies({1, 1263, 1263, 1263}, 1));  // a library that does not mind
   REQUIRE(!copies({1, 601, 601, 601}, 16));    // small
-  REQUIRE(!copies({1, 2001, 16, 65001}, 16));  // a, 2001 x 65001, costs more than 16 columns take
+  REQUIRE(!copies({1, 2885, 240, 2889}, 16));  // a costs more to copy than 240 columns take
   for (const int64_t alignment : {0, 1}) {
     Problem<uint16_t> complex({1, 1263, 1263, 1263}, {}, {}, {});
     complex.product.dtype = MICA_C64;
     TheLibrary().alignment = alignment;
     REQUIRE((complex.Run() && TheMemory().given == 0));
   }
-  for (const Shape s : {Shape{1, 501, 501, 601}, Shape{1, 16, 2001, 10001}}) {
+  for (const Shape s : {Shape{1, 501, 501, 601}, Shape{1, 31, 1001, 6453}}) {
     Problem<uint16_t> gaps(s, {}, {false, 0, 0, false, 2}, {});
     gaps.Check();
     REQUIRE((gaps.IsCopied() == Copied{false, false, false}));

@@ -59,21 +59,20 @@ inline void CopyRows(const MicaCall* call, int32_t dtype, const Rows& shape,
   constexpr int64_t kEach = 8, kGroup = 256;
   const Device& device = DeviceOf(call);
   const int32_t bits = BytesOf(dtype) == 2 ? MICA_U16 : MICA_U32;
+  int64_t wide = kGroup;  // work-items of a group that share a row
+  while (wide > 32 && wide / 2 * kEach >= shape.length) wide /= 2;
   Key key("copy_rows");
-  key.Add(bits);
+  key.Add(bits).Add(wide);
   const Kernel& kernel = FindKernel(device, key, "copy_rows", call->name, [&] {
     return LanesText(device, {bits, 1}, false) + Define("E", std::string("E_") + Suffix(bits)) +
-           Define("PER", std::to_string(kEach)) + kCopyRowsText;
+           Define("PER", std::to_string(kEach)) + Define("WIDE", std::to_string(wide)) + kCopyRowsText;
   });
   const auto row = [&](const MatrixProduct::Matrix& m) { return shape.is_transposed ? m.column : m.row; };
-  const int64_t rows = shape.batches * shape.count;
+  const int64_t rows = shape.batches * shape.count, high = kGroup / wide;
   Launch launch(call, kernel);
   launch.Pointer(from.data).Value<int64_t>(from.batch).Value<int64_t>(row(from));
   launch.Pointer(to.data).Value<int64_t>(to.batch).Value<int64_t>(row(to));
   launch.Value<int64_t>(rows).Value<int64_t>(shape.count).Value<int64_t>(shape.length);
-  int64_t wide = kGroup;  // work-items of a group that share a row
-  while (wide > 32 && wide / 2 * kEach >= shape.length) wide /= 2;
-  const int64_t high = kGroup / wide;
   launch.Run((shape.length + kEach - 1) / kEach, std::min(rows, device.max_groups_yz * high), 1, wide, high);
 }
 
