@@ -69,6 +69,10 @@ void ForEach(std::vector<T>& all, const gpu::GemmMatrix& m, int64_t batches, int
       for (int64_t j = 0; j < columns; ++j) f(*Element(all, m, batch, i, j), batch, i, j);
 }
 
+struct Shape {
+  int64_t batches, m, n, k;
+};
+
 class Library final : public gpu::Products {
  public:
   bool Gemm(const gpu::GemmProblem& problem) override {
@@ -79,6 +83,8 @@ class Library final : public gpu::Products {
   int64_t Alignment(int32_t) override { return alignment; }
 
   gpu::GemmProblem given;
+  Shape asked{};              // what is given may have more rows and columns, of zeros
+  std::vector<uint16_t> row;  // of a product with a row of halves
   int64_t alignment = 16;
   bool refuses = false, operands_are_right = false;
   bool a_is_one = false;  // all of its elements are the first
@@ -87,16 +93,20 @@ class Library final : public gpu::Products {
   template <typename T>
   bool Compute(const gpu::GemmProblem& p) {
     operands_are_right = true;
-    const auto check = [&](const gpu::GemmMatrix& m, Which which, int64_t rows, int64_t columns) {
+    const auto check = [&](const gpu::GemmMatrix& m, Which which, int64_t rows, int64_t columns,
+                           int64_t asked_rows, int64_t asked_columns) {
       std::vector<T> all = Read<T>(m, p.batch, rows, columns);
       ForEach(all, m, p.batch, rows, columns, [&](T& value, int64_t batch, int64_t i, int64_t j) {
-        const bool is_first = which == kA && a_is_one;
+        const bool is_first = which == kA && a_is_one, is_asked = i < asked_rows && j < asked_columns;
         const int64_t own = m.batch_stride == 0 ? 0 : batch;
-        operands_are_right &= value == static_cast<T>(is_first ? Code(kA, 0, 0, 0) : Code(which, own, i, j));
+        const T expected = static_cast<T>(is_first ? Code(kA, 0, 0, 0) : Code(which, own, i, j));
+        operands_are_right &= value == (is_asked ? expected : T{0});
       });
     };
-    check(p.a, kA, p.m, p.k);
-    check(p.b, kB, p.k, p.n);
+    check(p.a, kA, p.m, p.k, asked.m, asked.k);
+    check(p.b, kB, p.k, p.n, asked.k, asked.n);
+    row.assign(p.row ? static_cast<size_t>(p.n) : 0, 0);
+    if (p.row) Simt().CopyToHost(0, row.data(), p.row, p.n * 2, 0);
     std::vector<T> out = Read<T>(p.c, p.batch, p.m, p.n);
     ForEach(out, p.c, p.batch, p.m, p.n, [&](T& value, int64_t batch, int64_t i, int64_t j) {
       const T before = p.row || p.beta[0] == 0 ? T{0} : value;
@@ -168,10 +178,6 @@ struct Operand {
   std::unique_ptr<Array<T>> memory;
 };
 
-struct Shape {
-  int64_t batches, m, n, k;
-};
-
 template <typename T>
 class Problem {
  public:
@@ -189,6 +195,7 @@ class Problem {
     MicaCall call{};
     call.struct_size = sizeof call;
     call.name = "mica::mm.out";
+    library_.asked = {product.batches, product.m, product.n, product.k};
     return mica::kit::matmul::Multiply(&call, product);
   }
 
@@ -244,19 +251,49 @@ TEST_CASE("rows that are not aligned are copied, in both layouts", "[gpu][kit]")
     }
 }
 
-// Rows of any length, in more rows than there are groups.
+TEST_CASE("sizes of rows are rounded up, with zeros", "[gpu][kit]") {
+  const auto sizes = [](Shape s, Layout a, Layout b, Layout out) {
+    Problem<uint16_t> problem(s, a, b, out);
+    problem.Check();
+    const gpu::GemmProblem& p = TheLibrary().given;
+    return std::array<int64_t, 3>{p.m, p.n, p.k};
+  };
+  using Sizes = std::array<int64_t, 3>;
+  REQUIRE((sizes({1, 1263, 1267, 1265}, {}, {}, {}) == Sizes{1263, 1280, 1280}));      // none has rows of m
+  REQUIRE((sizes({1, 1263, 1267, 1265}, {true}, {}, {}) == Sizes{1280, 1280, 1265}));  // nor of k
+  REQUIRE((sizes({1, 1264, 1264, 1265}, {}, {}, {}) == Sizes{1264, 1264, 1280}));
+  REQUIRE((sizes({1, 2001, 1264, 1003}, {}, {}, {}) == Sizes{2001, 1264, 1008}));
+  REQUIRE((sizes({2, 1263, 1267, 1264}, {}, {true}, {false, 5}) == Sizes{1263, 1280, 1264}));
+  Problem<uint32_t> floats({1, 1264, 1267, 1264}, {}, {false, 1, 0, false, 2}, {});  // zeros where gaps were
+  floats.Check();
+  REQUIRE((TheLibrary().given.n == 1280 && floats.IsAligned()));
+}
+
+TEST_CASE("a row is as long as the result's", "[gpu][kit]") {
+  Problem<uint16_t> odd({1, 1264, 1267, 1264}, {}, {}, {});
+  std::vector<uint16_t> values = Counted<uint16_t>(1267);
+  Array<uint16_t> row(values);
+  odd.product.row = row.data();
+  odd.Check();
+  values.resize(1280);
+  REQUIRE((TheLibrary().given.row != row.data() && TheLibrary().row == values));
+}
+
+// Rows of any length, in more rows than there are groups, with so many rows and columns of zeros behind.
 template <typename T>
-void CheckRows(int64_t length) {
+void CheckRows(int64_t length, int64_t more_rows, int64_t more_columns) {
   constexpr int64_t kBatches = 2, kRows = 37, kApart = 3, kStart = 1;
-  const int64_t from_row = length + kApart, to_row = length + 2 * kApart;
-  const int64_t from_batch = kRows * from_row + 5, to_batch = kRows * to_row + 7;
+  const int64_t from_row = length + kApart, to_row = length + more_columns + 2 * kApart;
+  const int64_t from_batch = kRows * from_row + 5, to_batch = (kRows + more_rows) * to_row + 7;
   std::vector<T> values = Counted<T>(static_cast<size_t>(kStart + kBatches * from_batch));
   std::vector<T> expected(static_cast<size_t>(kStart + kBatches * to_batch), T{12345});
   Array<T> from(values), to(expected);
   for (int64_t batch = 0; batch < kBatches; ++batch)
-    for (int64_t row = 0; row < kRows; ++row)
-      std::copy_n(values.begin() + kStart + batch * from_batch + row * from_row, length,
-                  expected.begin() + kStart + batch * to_batch + row * to_row);
+    for (int64_t row = 0; row < kRows + more_rows; ++row) {
+      const auto y = expected.begin() + kStart + batch * to_batch + row * to_row;
+      std::fill_n(y, length + more_columns, T{0});
+      if (row < kRows) std::copy_n(values.begin() + kStart + batch * from_batch + row * from_row, length, y);
+    }
   MicaCall call{};
   call.struct_size = sizeof call;
   call.name = "mica::mm.out";
@@ -264,8 +301,10 @@ void CheckRows(int64_t length) {
     MatrixProduct::Matrix x = {from.data() + kStart, from_batch, from_row, 1};
     MatrixProduct::Matrix y = {to.data() + kStart, to_batch, to_row, 1};
     if (is_transposed) std::swap(x.row, x.column), std::swap(y.row, y.column);
-    const mica::kit::matmul::Rows rows = {&x, is_transposed, true, kBatches, kRows, length};
-    mica::kit::matmul::CopyRows(&call, sizeof(T) == 4 ? MICA_F32 : MICA_F16, rows, x, y);
+    const mica::kit::matmul::Rows rows = {
+        &x, is_transposed, true, kBatches, kRows, length, kRows + more_rows, length + more_columns};
+    const bool is_padded = more_rows + more_columns > 0;
+    mica::kit::matmul::CopyRows(&call, sizeof(T) == 4 ? MICA_F32 : MICA_F16, rows, is_padded, x, y);
     INFO("length " << length);
     REQUIRE((to.Values() == expected));
   }
@@ -276,8 +315,11 @@ TEST_CASE("rows of any length are copied", "[gpu][kit]") {
   int64_t& groups = TheDevices().At(0).traits.max_groups_yz;
   const int64_t before = std::exchange(groups, 3);
   for (const int64_t length : {1, 7, 32, 255, 256, 257, 300, 512, 513, 1024, 1030, 2047, 2048, 2049, 5000}) {
-    CheckRows<uint16_t>(length);
-    CheckRows<uint32_t>(length);
+    CheckRows<uint16_t>(length, 0, 0);
+    CheckRows<uint32_t>(length, 0, 0);
+    CheckRows<uint16_t>(length, 2, 0);
+    CheckRows<uint16_t>(length, 0, 7);
+    CheckRows<uint32_t>(length, 3, 2049);
   }
   groups = before;
 }
