@@ -113,6 +113,18 @@ __attribute__((always_inline)) inline TensorImpl* NewImpl(Storage&& held, int64_
   return guard.release();
 }
 
+// The dims of an impl that has none yet.
+void PutDims(TensorImpl* impl, IntSpan sizes, IntSpan strides) {
+  const int64_t n = sizes.size();
+  if (n > kInlineDims || strides.size() != n) return impl->SetSizesStrides(sizes, strides);
+  for (int64_t i = 0; i < n; ++i) {
+    impl->dims_inline[i] = sizes[i];
+    impl->dims_inline[kInlineDims + i] = strides[i];
+  }
+  impl->dl.ndim = static_cast<int32_t>(n);
+  impl->RefreshContiguity();
+}
+
 void AttachView(TensorImpl* impl, const Tensor& base, bool detached) {
   if (base.is_inference()) {
     impl->flags |= tensor_flags::kInference;
@@ -180,7 +192,7 @@ TensorImpl* TensorImpl::Make(Storage storage, int64_t byte_offset, IntSpan sizes
   const Device device = storage->device();
   TensorImpl* impl = NewImpl(std::move(storage), byte_offset, KindOf(dtype, device));
   Tensor guard = Tensor::Steal(impl);
-  impl->SetSizesStrides(sizes, strides);
+  PutDims(impl, sizes, strides);
   return guard.release();
 }
 
@@ -347,8 +359,21 @@ Tensor MakeViewAs(const Tensor& base, IntSpan sizes, IntSpan strides, int64_t by
              storage->nbytes(), ".");
   TensorImpl* impl = NewImpl(Storage::Borrow(storage), byte_offset, KindOf(dtype, *base.impl()));
   Tensor view = Tensor::Steal(impl);
-  impl->SetSizesStrides(sizes, strides);
+  PutDims(impl, sizes, strides);
   AttachView(impl, base, detached);
+  return view;
+}
+
+Tensor MakeInnerView(const Tensor& base, int64_t hidden) {
+  const TensorImpl& from = *base.impl();
+  const auto offset =
+      reinterpret_cast<uintptr_t>(from.dl.data) - reinterpret_cast<uintptr_t>(from.storage->data());
+  TensorImpl* impl =
+      NewImpl(Storage::Borrow(from.storage), static_cast<int64_t>(offset), KindOf(base.dtype(), from));
+  Tensor view = Tensor::Steal(impl);
+  const int64_t n = from.ndim() - hidden;
+  PutDims(impl, from.sizes().subspan(hidden, n), from.strides().subspan(hidden, n));
+  AttachView(impl, base, /*detached=*/true);
   return view;
 }
 

@@ -253,6 +253,9 @@ Tensor MakeView(const Tensor& base, IntSpan sizes, IntSpan strides, int64_t byte
 // The same with another dtype (view_as_real, view.dtype).
 Tensor MakeViewAs(const Tensor& base, IntSpan sizes, IntSpan strides, int64_t byte_offset, DType dtype,
                   bool detached = false);
+// The first element along each of the first `hidden` dimensions, of which `base` has as many: a detached view
+// that needs no check, since it lies within `base`.
+Tensor MakeInnerView(const Tensor& base, int64_t hidden);
 
 // Gives `self` new sizes and strides, growing its storage when needed; the
 // contents stay. For resize_ and out= arguments; foreign memory does not grow

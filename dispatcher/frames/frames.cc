@@ -202,9 +202,7 @@ void KeepPlace(const Tensor& view) {
 
 Tensor Wrap(Tensor value, const MicaFrame& frame, const Tensor& base, int hidden) {
   const TensorImpl& from = *value.impl();
-  Tensor wrapper = MakeView(value, Shown(value.sizes(), hidden), Shown(value.strides(), hidden),
-                            value.storage_offset() * value.itemsize(),
-                            /*detached=*/true);
+  Tensor wrapper = MakeInnerView(value, hidden);
   TensorImpl& impl = *wrapper.impl();
   impl.keys = (from.keys & (keys::kBackends | keys::kLazy)) | KeySet::Of(keys::kFrameEscape);
   impl.flags |= from.flags & MICA_TENSOR_WRAPPED_NUMBER;

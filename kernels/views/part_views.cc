@@ -23,10 +23,13 @@ ViewSpec select(const Tensor& self, int64_t dim, int64_t index) {
                    " out of range for tensor of size ", ShapeText(self.sizes()), " at dimension ", dim,
                    "; expected -", size, " to ", size - 1, ".");
   if (index < 0) index += size;
-  ViewSpec spec = Whole(self);
+  ViewSpec spec = First(self);
   spec.byte_offset += index * self.strides()[dim] * self.itemsize();
-  spec.sizes.erase(spec.sizes.begin() + dim);
-  spec.strides.erase(spec.strides.begin() + dim);
+  for (int64_t d = 0; d < self.ndim(); ++d) {
+    if (d == dim) continue;
+    spec.sizes.push_back(self.sizes()[d]);
+    spec.strides.push_back(self.strides()[d]);
+  }
   return spec;
 }
 

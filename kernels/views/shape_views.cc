@@ -7,7 +7,7 @@
 namespace mica::views {
 
 ViewSpec view(const Tensor& self, IntSpan size) {
-  ViewSpec spec = Whole(self);
+  ViewSpec spec = First(self);
   Dims sizes = InferSize(size, self.numel());
   std::optional<Dims> strides = ComputeStride(self.sizes(), self.strides(), sizes);
   MICA_CHECK(strides,
@@ -21,7 +21,7 @@ ViewSpec view(const Tensor& self, IntSpan size) {
 }
 
 ViewSpec _reshape_alias(const Tensor& self, IntSpan size, IntSpan stride) {
-  ViewSpec spec = Whole(self);
+  ViewSpec spec = First(self);
   MICA_CHECK(size.size() == stride.size(),
              "There is a mismatch in length of strides and shape: the number of sizes (", size.size(),
              ") differs from the number of strides (", stride.size(), ").");
@@ -72,25 +72,20 @@ ViewSpec permute(const Tensor& self, IntSpan dims) {
 }
 
 ViewSpec expand(const Tensor& self, IntSpan size, bool) {
-  ViewSpec spec = Whole(self);
-  Dims sizes;
-  spec.strides = ExpandStrides(self.sizes(), self.strides(), size, &sizes);
-  spec.sizes = std::move(sizes);
+  ViewSpec spec = First(self);
+  spec.strides = ExpandStrides(self.sizes(), self.strides(), size, &spec.sizes);
   return spec;
 }
 
 namespace {
 ViewSpec SqueezeWhere(const Tensor& self, const Dims& dims) {
-  ViewSpec spec = Whole(self);
-  Dims sizes, strides;
+  ViewSpec spec = First(self);
   for (int64_t d = 0; d < self.ndim(); ++d) {
     const bool listed = std::find(dims.begin(), dims.end(), d) != dims.end();
     if (listed && self.sizes()[d] == 1) continue;
-    sizes.push_back(self.sizes()[d]);
-    strides.push_back(self.strides()[d]);
+    spec.sizes.push_back(self.sizes()[d]);
+    spec.strides.push_back(self.strides()[d]);
   }
-  spec.sizes = std::move(sizes);
-  spec.strides = std::move(strides);
   return spec;
 }
 }  // namespace

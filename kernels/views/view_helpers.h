@@ -1,5 +1,5 @@
-// What view functions share: the spec of "self as it is", from which each view
-// changes sizes, strides or offset.
+// What view functions share: the spec that begins where `self` does, and that of "self as it is", of which
+// each view changes sizes, strides or offset.
 #pragma once
 
 #include "dispatcher/tables/operator_spec.h"
@@ -8,11 +8,16 @@
 
 namespace mica::views {
 
-inline ViewSpec Whole(const Tensor& self) {
+// Without dimensions.
+inline ViewSpec First(const Tensor& self) {
   ViewSpec spec;
+  spec.byte_offset = self.storage_offset() * self.itemsize();
+  return spec;
+}
+inline ViewSpec Whole(const Tensor& self) {
+  ViewSpec spec = First(self);
   spec.sizes = ToDims(self.sizes());
   spec.strides = ToDims(self.strides());
-  spec.byte_offset = self.storage_offset() * self.itemsize();
   return spec;
 }
 

@@ -85,11 +85,13 @@ enum class ViewWay : uint8_t {
   kPermute,  // the batch stays in front
   kT,
   kSqueeze,
-  kView,  // by the sizes of an example's view
-  kExpand,
+  kView,     // the batch's size in front
+  kExpand,   // by the sizes of an example's view
   kByPlace,  // by its sizes, strides and offset
 };
 ViewWay WayOfView(const MicaOperatorInfo& info);
+// The arguments of a view that count dimensions of its first, a bit each.
+uint64_t DimsArgs(const MicaOperatorInfo& info);
 
 // What is asked of an operator at each call; made once and kept for good.
 struct Op {
@@ -98,6 +100,7 @@ struct Op {
   std::string_view text;  // its name, "mica::add.Tensor"
   RuleEntry entry;
   ViewWay view = ViewWay::kByPlace;
+  uint64_t dims_args = 0;
   const Op* functional = nullptr;                       // of another form; NULL if there is none
   mutable std::atomic<const Op*> dimensional{nullptr};  // once it was looked for: reduction.cc
   std::string_view name() const { return text; }

@@ -102,6 +102,7 @@ const Op& MakeOp(void* handle) {
   op->text = op->info->name;
   op->entry = RuleOf(handle);
   op->view = WayOfView(*op->info);
+  op->dims_args = DimsArgs(*op->info);
   const char* const functional = op->info->functional_name;
   if (functional && op->name() != functional) op->functional = FindOp(functional);
   Known& known = AllKnown();

@@ -1,9 +1,10 @@
 // Views: the operator itself on the whole batch, its dimensions shifted, where the batch
 // has such a view; else by place.
 //
-// The view of an example is sizes, strides and an offset, which its ViewFunction computes
-// from the wrapper (and checks, as for any tensor). The same place in every example is one
-// strided view of the batch, with the batch's stride in front.
+// Dimensions are counted in the example, so that the operator refuses of the batch what it refuses of an
+// example, and the loop says why (RefuseAsTheLoop). By place, the view of an example is sizes, strides and
+// an offset, which its ViewFunction computes from the wrapper (and checks, as for any tensor). The same place
+// in every example is one strided view of the batch, with the batch's stride in front.
 #include "keys/batched/batched.h"
 #include "keys/batched/ops.h"
 
@@ -18,10 +19,9 @@ struct ViewSpec {
   int64_t byte_offset = 0;
 };
 
-// Checks the call of one example. What it makes: `first`, if that is not NULL.
-void FindSpec(const Call& call, ViewSpec* first) {
+// Checks the call of one example, and finds what it makes.
+void FindSpec(const Call& call, ViewSpec& first) {
   const auto receive = [](void* context, MicaIntSpan sizes, MicaIntSpan strides, int64_t byte_offset) {
-    if (!context) return;
     auto& spec = *static_cast<ViewSpec*>(context);
     if (!spec.sizes.empty()) return;
     spec.sizes = Prepended(spec.batch.sizes()[0], {sizes.data, sizes.size});
@@ -29,7 +29,7 @@ void FindSpec(const Call& call, ViewSpec* first) {
     spec.strides = Prepended(spec.batch.strides()[0], {strides.data, strides.size});
     spec.byte_offset = byte_offset;
   };
-  layer::Check(layer::Table()->views_of(call.op().handle, call.given(), call.size(), receive, first));
+  layer::Check(layer::Table()->views_of(call.op().handle, call.given(), call.size(), receive, &first));
 }
 
 Tensor ByPlace(const ViewSpec& spec) {
@@ -53,7 +53,7 @@ bool CountsDims(std::string_view name) {
 
 void ShiftDims(Call& call, int64_t rank) {
   for (int64_t i = 1; i < call.size(); ++i) {
-    if (!CountsDims(call.op().info->args[i].name)) continue;
+    if (!((call.op().dims_args >> i) & 1)) continue;
     if (call[i].tag == MICA_VALUE_INT) {
       call.SetInt(i, WrapDim(call[i].u.i, rank) + 1);
     } else {
@@ -64,10 +64,13 @@ void ShiftDims(Call& call, int64_t rank) {
   }
 }
 
-// The way for examples of the rank, of which those of none have no dimension to shift.
-ViewWay WayOf(const Op& op, int64_t rank) {
+// The way for examples of the rank, of which those of none have no dimension to shift. Of an empty batch
+// nobody can tell which size a -1 stands for, but of its examples.
+ViewWay WayOf(const Call& call, int64_t rank) {
+  const Op& op = call.op();
   if (op.view == ViewWay::kT && rank != 2) return ViewWay::kByPlace;
   if (op.view == ViewWay::kByDims && rank == 0 && op.name() != "mica::unsqueeze") return ViewWay::kByPlace;
+  if (op.view == ViewWay::kView && call.batch() == 0) return ViewWay::kByPlace;
   return op.view;
 }
 
@@ -86,6 +89,7 @@ Dims Ones(const Tensor& batch) {
 
 // Where the view needs nothing of an example's.
 Tensor ByOperatorAlone(Call& call, const Part& self, ViewWay way) {
+  if (way == ViewWay::kView) return ops::view(self.value, Prepended(call.batch(), IntsOf(call[1])));
   if (way == ViewWay::kT) return ops::transpose(self.value, 1, 2);
   if (way == ViewWay::kPermute) return ops::permute(self.value, BatchInFront(call[1], self.rank));
   if (way == ViewWay::kSqueeze) return ops::squeeze(self.value, Ones(self.value));
@@ -94,7 +98,6 @@ Tensor ByOperatorAlone(Call& call, const Part& self, ViewWay way) {
 }
 
 Tensor BySpec(const Call& call, const Part& self, const ViewSpec& spec, ViewWay way) {
-  if (way == ViewWay::kView) return ops::view(self.value, spec.sizes);
   if (way == ViewWay::kExpand)
     return ops::expand(Aligned(self, static_cast<int64_t>(spec.sizes.size()) - 1), spec.sizes,
                        call[2].u.i != 0);
@@ -102,6 +105,13 @@ Tensor BySpec(const Call& call, const Part& self, const ViewSpec& spec, ViewWay 
 }
 
 }  // namespace
+
+uint64_t DimsArgs(const MicaOperatorInfo& info) {
+  uint64_t args = 0;
+  for (int32_t i = 1; i < std::min(info.num_args, 64); ++i)
+    if (CountsDims(info.args[i].name)) args |= uint64_t{1} << i;
+  return args;
+}
 
 // By place only where nothing else is known: its gradient takes elements that share memory for one.
 ViewWay WayOfView(const MicaOperatorInfo& info) {
@@ -114,20 +124,17 @@ ViewWay WayOfView(const MicaOperatorInfo& info) {
   if (name == "mica::t") return ViewWay::kT;
   if (name == "mica::permute") return ViewWay::kPermute;
   if (name == "mica::squeeze") return ViewWay::kSqueeze;
-  for (int32_t i = 1; i < info.num_args; ++i)
-    if (CountsDims(info.args[i].name)) return ViewWay::kByDims;
-  return ViewWay::kByPlace;
+  return DimsArgs(info) ? ViewWay::kByDims : ViewWay::kByPlace;
 }
 
 bool View(Call& call) {
   const Part self = call.PartAt(0);
-  const ViewWay way = WayOf(call.op(), self.rank);
-  if (way >= ViewWay::kView) {
-    ViewSpec spec{self.value, way == ViewWay::kByPlace, {}, {}};
-    FindSpec(call, &spec);
-    return call.ReturnView(BySpec(call, self, spec, way));
-  }
-  FindSpec(call, nullptr);
+  const ViewWay way = WayOf(call, self.rank);
+  ViewSpec spec{self.value, way == ViewWay::kByPlace, {}, {}};
+  const bool by_spec = way >= ViewWay::kExpand;
+  // The batch would stand in for the last dimension, which an example without any lacks.
+  if (by_spec || (way == ViewWay::kWhole && self.rank == 0)) FindSpec(call, spec);
+  if (by_spec) return call.ReturnView(BySpec(call, self, spec, way));
   Tensor view = ByOperatorAlone(call, self, way);
   // What has no batch yet may get one: Note [Late batches].
   const bool apart = self.batched && call.op().name() == "mica::detach";

@@ -11,9 +11,10 @@ from __future__ import annotations
 import dataclasses
 import itertools
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
+import pytest
 from compare import unlike
 from every_operator import SAMPLED, each, excepted, judge
 
@@ -146,3 +147,32 @@ def test_inplace_forms(name: str) -> None:
     # The sentence may be of the part of a composite that refuses.
     found = [d for d in differences(name, True) if ": says " not in d]
     judge("vmap of every rank in place", name, found)
+
+
+BAD_VIEWS: dict[str, Callable[[mica.Tensor], mica.Tensor]] = {
+    "select": lambda x: x.select(1, 2),
+    "select of no dimension": lambda x: x.select(2, 0),
+    "transpose": lambda x: x.transpose(0, -3),
+    "permute": lambda x: x.permute(0, 1, 2),
+    "permute twice": lambda x: x.permute(0, 0),
+    "squeeze": lambda x: x.squeeze((0, 0)),
+    "diagonal": lambda x: x.diagonal(0, 0, 0),
+    "unfold": lambda x: x.unfold(0, 9, 1),
+    "view": lambda x: x.view(2, 3, 4),
+    "view of two unknown sizes": lambda x: x.view(-1, -1),
+    "view of tangled strides": lambda x: x.t().view(6),
+    "expand": lambda x: x.expand(-1, 3, 2),
+    "a number as complex": lambda x: mica.view_as_complex(x[0, 0]),
+    "a number as another dtype": lambda x: x[0, 0].view(mica.complex128),
+}
+
+
+@pytest.mark.parametrize("name", BAD_VIEWS)
+def test_views_of_a_batch_are_refused_as_those_of_an_example(name: str) -> None:
+    """Two examples, which view_as_complex would take for the two parts of one number."""
+    batch = mica.arange(12.0, dtype=mica.float64).reshape(2, 3, 2)
+    with pytest.raises((RuntimeError, IndexError)) as alone:
+        BAD_VIEWS[name](batch[0])
+    with pytest.raises(type(alone.value)) as under_vmap:
+        vmap(BAD_VIEWS[name])(batch)
+    assert str(under_vmap.value) == str(alone.value)

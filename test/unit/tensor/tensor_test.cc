@@ -98,6 +98,27 @@ TEST_CASE("views share storage, version and root", "[tensor]") {
   MakeView(base, {0}, {1}, 48);  // nothing at the very end is fine
 }
 
+TEST_CASE("an inner view is the first element along what it hides", "[tensor]") {
+  const Tensor base = EmptyTensor({4, 3, 2}, DType::kF32, Device{});
+  const Tensor columns = MakeView(base, {2, 4, 2}, {2, 6, 1}, 8);
+  const Tensor inner = MakeInnerView(columns, 1), same = MakeInnerView(columns, 0);
+  CHECK(inner.sizes() == IntSpan({4, 2}));
+  CHECK(inner.strides() == IntSpan({6, 1}));
+  CHECK(inner.data() == columns.data());
+  CHECK(inner.storage() == base.storage());
+  CHECK_FALSE(inner.is_contiguous());
+  CHECK(MakeInnerView(base, 1).is_contiguous());
+  CHECK(MakeInnerView(base, 3).sizes().empty());
+  CHECK_FALSE(inner.is_view());
+  CHECK_FALSE(inner.keys().has(keys::kAutograd));
+  CHECK(same.sizes() == columns.sizes());
+  CHECK(same.strides() == columns.strides());
+  const Tensor many =
+      EmptyTensor({1, 1, 1, 1, 1, 1, 2}, DType::kF32, Device{});  // dims in memory of their own
+  CHECK(MakeInnerView(many, 0).sizes() == many.sizes());
+  CHECK(MakeInnerView(EmptyTensor({0, 3}, DType::kF32, Device{}), 1).sizes() == IntSpan({3}));
+}
+
 TEST_CASE("a view outlives its base", "[tensor]") {
   Tensor base = EmptyTensor({4}, DType::kF32, Device{});
   base.data_as<float>()[3] = 7;
