@@ -1,21 +1,24 @@
-// A device that is truly late: each stream is a thread that does its work a little
-// after it was asked. The kit's checks of streams are tested with it: as it is, all
-// pass; with LATE_FAULT naming a promise that it breaks, the check of that promise
-// must fail.
+// Two devices that are truly late: each stream is a thread that does its work a little
+// after it was asked. The kit's checks are tested with it: as it is, all pass; with
+// LATE_FAULT naming a promise that it breaks, the check of that promise must fail.
+// test_conformance_device.py lists the faults and the checks; what each does stands
+// where Breaks() asks for it. Beside those:
 //
-//   event_wait   a stream does not wait for the other's event
-//   event_sync   the host does not wait for an event
-//   stream_sync  the host does not wait for a stream
-//   copy         the last byte of a copy is lost
 //   crash        a copy writes where nothing is
 //   hang         a copy never ends
 //   objects      no promise: it says that it supports neither x * x nor add
 //
+// LATE_MICROSECONDS is how long each job takes beside its work (1000). The settings are
+// read at each call, so that a process may change them.
+//
 // It has two kernels, mul.out and add.out of contiguous float32 tensors, which run in
-// their stream as copies do, and pinned memory. With LATE_SAY it says on stderr what it
+// their stream as copies do (where that is the default stream, in that of the current
+// device, as on GPUs), and pinned memory. With LATE_SAY it says on stderr what it
 // is asked for: each kernel with its stream, streams made and destroyed, pinned blocks.
 #include <mica/device.h>
 
+#include <algorithm>
+#include <atomic>
 #include <chrono>
 #include <condition_variable>
 #include <cstdio>
@@ -26,14 +29,21 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <stdexcept>
 #include <string>
 #include <thread>
+#include <vector>
 
 namespace {
 
 bool Breaks(const char* promise) {
-  static const char* fault = std::getenv("LATE_FAULT");
+  const char* const fault = std::getenv("LATE_FAULT");
   return fault && std::string(fault) == promise;
+}
+
+std::chrono::microseconds TimeOfJob() {
+  const char* const text = std::getenv("LATE_MICROSECONDS");
+  return std::chrono::microseconds(text ? std::atoi(text) : 1000);
 }
 
 template <typename... T>
@@ -47,7 +57,11 @@ class Queue {
   Queue() : thread_([this] { Work(); }) {}
   void Add(std::function<void()> job) {
     const std::lock_guard<std::mutex> lock(mutex_);
-    jobs_.push_back(std::move(job));
+    Job late{TimeOfJob(), std::move(job)};
+    if (Breaks("order"))
+      jobs_.push_front(std::move(late));
+    else
+      jobs_.push_back(std::move(late));
     ++left_;
     changed_.notify_all();
   }
@@ -69,9 +83,13 @@ class Queue {
   }
 
  private:
+  struct Job {
+    std::chrono::microseconds time;
+    std::function<void()> work;
+  };
   void Work() {
     for (;;) {
-      std::function<void()> job;
+      Job job;
       {
         std::unique_lock<std::mutex> lock(mutex_);
         changed_.wait(lock, [this] { return stopping_ || !jobs_.empty(); });
@@ -79,8 +97,8 @@ class Queue {
         job = std::move(jobs_.front());
         jobs_.pop_front();
       }
-      std::this_thread::sleep_for(std::chrono::milliseconds(1));
-      job();
+      if (job.time.count() > 0) std::this_thread::sleep_for(job.time);
+      job.work();
       const std::lock_guard<std::mutex> lock(mutex_);
       --left_;
       changed_.notify_all();
@@ -89,7 +107,7 @@ class Queue {
 
   std::mutex mutex_;
   std::condition_variable changed_;
-  std::deque<std::function<void()>> jobs_;
+  std::deque<Job> jobs_;
   int64_t left_ = 0;
   bool stopping_ = false;
   std::thread thread_;
@@ -100,9 +118,11 @@ struct Mark {
   std::mutex mutex;
   std::condition_variable changed;
   bool done = false;
+  std::chrono::steady_clock::time_point when;
   void Set() {
     const std::lock_guard<std::mutex> lock(mutex);
     done = true;
+    when = std::chrono::steady_clock::now();
     changed.notify_all();
   }
   void Wait() {
@@ -115,84 +135,145 @@ struct Mark {
   }
 };
 
+constexpr int64_t kMemory = int64_t{1} << 33;  // bytes of a device
+
 class LateDevice {
  public:
-  int32_t Count() { return 1; }
-  void Properties(int32_t, MicaDeviceProperties* out) {
+  int32_t Count() { return 2; }
+  void Properties(int32_t device, MicaDeviceProperties* out) {
     out->name = "a late device";
-    out->total_memory = out->free_memory = -1;
+    out->total_memory = kMemory;
+    out->free_memory = kMemory - used_[device];
   }
-  int32_t ExchangeDevice(int32_t) { return 0; }
-  void* Allocate(int32_t, int64_t size) {
-    if (size > int64_t{1} << 33) throw std::bad_alloc();
-    void* data = std::malloc(static_cast<size_t>(size));
+  int32_t ExchangeDevice(int32_t device) {
+    if (Breaks("exchange")) return 0;
+    std::atomic<int32_t>& current = Current();
+    const int32_t before = current.exchange(device);
+    // One number for all threads: another thread gets the time to change it.
+    if (Breaks("current")) std::this_thread::sleep_for(std::chrono::microseconds(200));
+    return before;
+  }
+  void* Allocate(int32_t device, int64_t size) {
+    void* data = size > kMemory - used_[device] ? nullptr : std::malloc(static_cast<size_t>(size));
+    if (!data && Breaks("oom")) throw std::runtime_error("There is no room.");
     if (!data) throw std::bad_alloc();
+    used_[device] += size;
     return data;
   }
-  void Free(int32_t, void* data, int64_t) { std::free(data); }
+  void Free(int32_t device, void* data, int64_t size) {
+    if (Breaks("leak")) return;
+    std::free(data);
+    used_[device] -= size;
+  }
 
   uint64_t StreamCreate(int32_t, int32_t) {
+    if (Breaks("stream_zero")) return 0;
     const std::lock_guard<std::mutex> lock(mutex_);
     queues_[++handles_] = std::make_unique<Queue>();
     Say("stream %d made\n", static_cast<int>(handles_));
-    return handles_;
+    return static_cast<uint64_t>(handles_);
   }
   void StreamDestroy(int32_t, uint64_t stream) {
     std::unique_ptr<Queue> queue;
     {
       const std::lock_guard<std::mutex> lock(mutex_);
-      queue = std::move(queues_[stream]);
-      queues_.erase(stream);
+      const auto found = queues_.find(static_cast<int64_t>(stream));
+      queue = std::move(found->second);
+      queues_.erase(found);
     }
     queue->Stop();
     Say("stream %d destroyed\n", static_cast<int>(stream));
   }
-  void StreamSync(int32_t, uint64_t stream) {
-    if (!Breaks("stream_sync")) Of(stream).Drain();
+  void StreamSync(int32_t device, uint64_t stream) {
+    if (!Breaks("stream_sync")) Of(device, stream).Drain();
   }
-  bool StreamQuery(int32_t, uint64_t stream) { return Of(stream).Idle(); }
+  bool StreamQuery(int32_t device, uint64_t stream) {
+    if (Breaks("stream_query_early")) return true;
+    return !Breaks("stream_query_never") && Of(device, stream).Idle();
+  }
+  void DeviceSync(int32_t device) {
+    if (Breaks("device_sync")) return;
+    std::vector<Queue*> queues;
+    {
+      const std::lock_guard<std::mutex> lock(mutex_);
+      for (auto& [key, queue] : queues_)  // streams of the other device are waited for, too
+        if (key >= 0 || key == KeyOf(device, 0)) queues.push_back(queue.get());
+    }
+    for (Queue* queue : queues) queue->Drain();
+  }
   uint64_t EventCreate(int32_t) {
     const std::lock_guard<std::mutex> lock(mutex_);
-    return ++handles_;
+    return static_cast<uint64_t>(++handles_);
   }
   void EventDestroy(int32_t, uint64_t event) {
+    if (auto mark = MarkOf(event); mark && Breaks("event_destroy")) mark->Set();
     const std::lock_guard<std::mutex> lock(mutex_);
     marks_.erase(event);
   }
-  void EventRecord(int32_t, uint64_t event, uint64_t stream) {
+  void EventRecord(int32_t device, uint64_t event, uint64_t stream) {
     auto mark = std::make_shared<Mark>();
     {
       const std::lock_guard<std::mutex> lock(mutex_);
+      if (Breaks("record_once") && marks_.count(event)) return;
       marks_[event] = mark;
     }
-    Of(stream).Add([mark] { mark->Set(); });
+    if (Breaks("record_early")) return mark->Set();
+    Of(device, Breaks("record_stream0") ? 0 : stream).Add([mark] { mark->Set(); });
   }
-  void EventWait(int32_t, uint64_t event, uint64_t stream) {
-    if (auto mark = MarkOf(event); mark && !Breaks("event_wait")) Of(stream).Add([mark] { mark->Wait(); });
+  void EventWait(int32_t device, uint64_t event, uint64_t stream) {
+    if (auto mark = MarkOf(event); mark && !Breaks("event_wait"))
+      Of(device, stream).Add([mark] { mark->Wait(); });
   }
   void EventSync(int32_t, uint64_t event) {
     if (auto mark = MarkOf(event); mark && !Breaks("event_sync")) mark->Wait();
   }
   bool EventQuery(int32_t, uint64_t event) {
+    if (Breaks("event_query_early")) return true;
     const auto mark = MarkOf(event);
-    return !mark || mark->Done();
+    return !Breaks("event_query_never") && (!mark || mark->Done());
+  }
+  double EventElapsed(int32_t, uint64_t start, uint64_t end) {
+    const std::chrono::duration<double, std::milli> time = MarkOf(end)->when - MarkOf(start)->when;
+    return Breaks("elapsed") ? 0 : time.count();
   }
 
-  void Copy(void* to, MicaDevice, const void* from, MicaDevice, int64_t size, uint64_t stream) {
+  void Copy(void* to, MicaDevice to_device, const void* from, MicaDevice from_device, int64_t size,
+            uint64_t stream) {
     const auto bytes = static_cast<size_t>(size - (Breaks("copy") && size > 4 ? 1 : 0));
-    Of(stream).Add([=] {
-      while (Breaks("hang")) std::this_thread::sleep_for(std::chrono::seconds(1));
-      std::memmove(Breaks("crash") ? nullptr : to, from, bytes);
-    });
+    const bool hangs = Breaks("hang"), crashes = Breaks("crash");
+    const std::function<void()> work = [=] {
+      while (hangs) std::this_thread::sleep_for(std::chrono::seconds(1));
+      std::memmove(crashes ? nullptr : to, from, bytes);
+    };
+    if (Breaks("copy_now") || (Breaks("pinned_now") && (Pinned(to) || Pinned(from)))) return work();
+    const int32_t device = to_device.backend ? to_device.index : from_device.index;
+    Of(device, Breaks("copy_stream0") ? 0 : stream).Add(work);
   }
-  void Fill(int32_t, void* data, uint8_t byte, int64_t size, uint64_t stream) {
-    Of(stream).Add([=] { std::memset(data, byte, static_cast<size_t>(size)); });
+  void PeerCopy(void* to, int32_t to_device, const void* from, int32_t from_device, int64_t size,
+                uint64_t stream) {
+    const auto bytes = static_cast<size_t>(size - (Breaks("peer_byte") ? 1 : 0));
+    const std::function<void()> work = [=] { std::memmove(to, from, bytes); };
+    if (Breaks("peer_now")) return work();
+    if (Breaks("peer_source"))
+      Of(from_device, 0).Add(work);
+    else
+      Of(to_device, stream).Add(work);
+  }
+  void Fill(int32_t device, void* data, uint8_t byte, int64_t size, uint64_t stream) {
+    Of(device, stream).Add([=] { std::memset(data, byte, static_cast<size_t>(size)); });
   }
   void* PinnedAllocate(int64_t size) {
     Say("pinned %d\n", static_cast<int>(size));
-    return std::malloc(static_cast<size_t>(size));
+    void* const data = std::malloc(static_cast<size_t>(size));
+    const std::lock_guard<std::mutex> lock(mutex_);
+    pinned_[static_cast<char*>(data)] = size;
+    return data;
   }
-  void PinnedFree(void* data, int64_t) { std::free(data); }
+  void PinnedFree(void* data, int64_t) {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    pinned_.erase(static_cast<char*>(data));
+    std::free(data);
+  }
   const char* Supports(std::string_view op, const MicaValue* args, int64_t num_args) {
     const bool square = num_args > 1 && args[0].tag == MICA_VALUE_TENSOR &&
                         args[1].tag == MICA_VALUE_TENSOR && args[0].u.tensor == args[1].u.tensor;
@@ -203,7 +284,8 @@ class LateDevice {
   // What a kernel does, in its stream.
   void Run(uint64_t stream, const char* name, std::function<void()> work) {
     Say("%s in stream %d\n", name, static_cast<int>(stream));
-    Of(stream).Add(std::move(work));
+    if (Breaks("kernel_now")) return work();
+    Of(Current(), Breaks("kernel_stream0") ? 0 : stream).Add(std::move(work));
   }
   void Quiesce() {
     Say("quiesce\n");
@@ -211,10 +293,19 @@ class LateDevice {
   }
 
  private:
-  // Stream 0, the default one, begins with its first work.
-  Queue& Of(uint64_t stream) {
+  // Handles are positive, and each device has a default stream.
+  static int64_t KeyOf(int32_t device, uint64_t stream) {
+    return stream ? static_cast<int64_t>(stream) : -1 - device;
+  }
+  static std::atomic<int32_t>& Current() {
+    static std::atomic<int32_t> of_all{0};
+    static thread_local std::atomic<int32_t> current{0};
+    return Breaks("current") ? of_all : current;
+  }
+  // A default stream begins with its first work.
+  Queue& Of(int32_t device, uint64_t stream) {
     const std::lock_guard<std::mutex> lock(mutex_);
-    std::unique_ptr<Queue>& queue = queues_[stream];
+    std::unique_ptr<Queue>& queue = queues_[KeyOf(device, stream)];
     if (!queue) queue = std::make_unique<Queue>();
     return *queue;
   }
@@ -223,11 +314,19 @@ class LateDevice {
     const auto found = marks_.find(event);
     return found == marks_.end() ? nullptr : found->second;
   }
+  bool Pinned(const void* data) {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    return std::any_of(pinned_.begin(), pinned_.end(), [data](const auto& block) {
+      return data >= block.first && data < block.first + block.second;
+    });
+  }
 
   std::mutex mutex_;
-  uint64_t handles_ = 0;
-  std::map<uint64_t, std::unique_ptr<Queue>> queues_;
+  int64_t handles_ = 0;
+  std::map<int64_t, std::unique_ptr<Queue>> queues_;
   std::map<uint64_t, std::shared_ptr<Mark>> marks_;
+  std::map<const char*, int64_t> pinned_;
+  std::atomic<int64_t> used_[2] = {};
 };
 
 LateDevice& Device() {

@@ -7,6 +7,7 @@ import gc
 import numpy as np
 
 import mica
+from mica.conformance.backlog import backlogs
 from mica.conformance.runtime import NotApplicable, check, equal, expect, refused
 
 _BLOCK = 8 << 20  # bytes
@@ -82,22 +83,36 @@ def a_block_waits_for_other_streams(device: str) -> None:
     """Memory that was recorded on another stream is not written by its next owner too early."""
     if mica.device(device).type == "cpu":
         raise NotApplicable
-    other = mica.Stream(device)
-    count = 1 << 20
-    for k in range(20):
+    other, count = mica.Stream(device), 1 << 16
+    y = mica.empty([count], device=device)
+    for k, backlog in enumerate(backlogs(other)):
         a = np.full(count, float(k), "float32")
         x = mica.from_numpy(a).to(device)
-        y = mica.empty([count], device=device)
         ready = mica.current_stream(device).record_event()
         with mica.stream(other):
             ready.wait(other)
             y.copy_(x, non_blocking=True)
         x.record_stream(other)
-        y.record_stream(other)
         del x
         mica.empty([count], device=device).copy_(mica.full([count], -1.0), non_blocking=True)
+        backlog.lasts()
         other.synchronize()
         equal(y, a, f"In round ({k}) the block was written while another stream still read it.")
+
+
+@check("memory")
+def memory_goes_back(device: str) -> None:
+    """The device has as much free memory as before when blocks were made and given back eight times."""
+    mica.empty_cache(device)
+    before = mica.device_properties(device)["free_memory"]
+    if before < 0:
+        raise NotApplicable
+    for _ in range(8):
+        _make(device, 4 * _BLOCK)
+        mica.empty_cache(device)
+    lost = before - mica.device_properties(device)["free_memory"]
+    # Other programs may use the device meanwhile.
+    expect(lost < 16 * _BLOCK, f"Of ({32 * _BLOCK}) bytes that were given back ({lost}) are not free again.")
 
 
 @check("memory")
