@@ -91,3 +91,20 @@ def of_a_program_elsewhere(L: Any) -> Any:
 
 def test_helpers_of_optimizers_written_elsewhere() -> None:
     close(of_a_program_elsewhere(mica), of_a_program_elsewhere(torch), 1e-6)
+
+
+@pytest.mark.parametrize("nesterov", [False, True])
+@pytest.mark.parametrize("decay", [0.0, 0.5])
+def test_descent_adds_the_decay_within_its_step(decay, nesterov):
+    made = []
+    for module in (mica, torch):
+        p = module.tensor([float("inf"), 1.0, -2.0], requires_grad=True)
+        options = {"lr": 0.25, "momentum": 0.5, "weight_decay": decay, "nesterov": nesterov}
+        optimizer = module.optim.SGD([p], **options)
+        given = module.tensor([1.0, 2.0, 4.0])
+        for _ in range(3):
+            p.grad = given
+            optimizer.step()
+        assert given.tolist() == [1.0, 2.0, 4.0]
+        made.append([p.tolist(), optimizer.state[p]["momentum_buffer"].tolist()])
+    assert np.array_equal(made[0], made[1], equal_nan=True)

@@ -95,7 +95,8 @@ def _fused_sgd_(
     """SGD's step over lists; in the first one the gradients become the running sums."""
     with mica.no_grad():
         params, lr = list(self), float(scalar(lr))
-        prepared = _prepared(grads, params, weight_decay, maximize, grad_scale, found_inf)
+        within = weight_decay if momentum != 0 else 0.0  # what the step's own operator adds
+        prepared = _prepared(grads, params, weight_decay - within, maximize, grad_scale, found_inf)
         if prepared is None:
             return
         if momentum == 0:
@@ -104,7 +105,7 @@ def _fused_sgd_(
         buffers = list(momentum_buffer_list)
         if is_first_step:
             mica._foreach_zero_(buffers)
-        numbers = (momentum, 1.0 if is_first_step else 1 - dampening, lr)
+        numbers = (momentum, 1.0 if is_first_step else 1 - dampening, within, lr)
         operator = "_sgd_nesterov_step" if nesterov else "_sgd_step"
         apply(operator, [params, prepared, buffers], [params, buffers], numbers, False)
 

@@ -104,12 +104,16 @@ class SGD(GroupOptimizer):
         return False  # no gradient is sparse
 
     def _update(self, group: dict[str, Any], rows: Rows) -> None:
-        rows.prepare(group, scalar(group["weight_decay"], group))
-        descend(group, rows, 1 - group["dampening"])
+        decay = scalar(group["weight_decay"], group)
+        # A number is added within the step's own operator.
+        within = 0.0 if isinstance(decay, Tensor) or group["momentum"] == 0 else decay
+        rows.prepare(group, decay if within == 0 else 0.0)
+        descend(group, rows, 1 - group["dampening"], within)
 
 
-def descend(group: dict[str, Any], rows: Rows, rate: float) -> None:
-    """Takes lr times the gradients, or their running sums, from the parameters."""
+def descend(group: dict[str, Any], rows: Rows, rate: float, decay: float = 0.0) -> None:
+    """Takes lr times the gradients, or their running sums, from the parameters. With momentum, `decay` times the
+    parameters is added to the gradients first."""
     lr, momentum = scalar(group["lr"], group), group["momentum"]
     if momentum == 0:
         if isinstance(lr, Tensor):
@@ -125,4 +129,4 @@ def descend(group: dict[str, Any], rows: Rows, rate: float) -> None:
             state["momentum_buffer"] = mica.zeros_like(p)
         rates.append(1.0 if first else rate)
     operator = "_sgd_nesterov_step" if group.get("nesterov") else "_sgd_step"
-    run(operator, group, rows, ("momentum_buffer",), rates, lambda r: (momentum, r, lr))
+    run(operator, group, rows, ("momentum_buffer",), rates, lambda r: (momentum, r, decay, lr))
