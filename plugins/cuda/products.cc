@@ -206,7 +206,7 @@ int64_t CublasProducts::Alignment(int32_t dtype) {
   Arithmetic arithmetic;
   if (!ArithmeticOf(dtype, &arithmetic) || !HasCublas()) return 0;
   const bool is_half = dtype == MICA_F16 || dtype == MICA_BF16;
-  return is_half || arithmetic.compute == CUBLAS_COMPUTE_32F_FAST_TF32 ? 16 : 1;
+  return is_half || (dtype == MICA_F32 && arithmetic.compute == CUBLAS_COMPUTE_32F_FAST_TF32) ? 16 : 1;
 }
 
 }  // namespace

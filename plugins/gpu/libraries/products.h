@@ -39,8 +39,8 @@ class Products {
   // is, the host's settings say (<mica/settings.h>).
   virtual bool Gemm(const GemmProblem& problem) = 0;
 
-  // What addresses of matrices, and the distances between their rows, have to be multiples of, in bytes, for
-  // Gemm to be fast: 1 where it does not matter, 0 where there is no library for the dtype.
+  // What addresses of matrices, the distances between their rows and those rows' lengths have to be multiples
+  // of, in bytes, for Gemm to be fast: 1 where it does not matter, 0 where there is no library for the dtype.
   virtual int64_t Alignment(int32_t dtype) = 0;
 };
 

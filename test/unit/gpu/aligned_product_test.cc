@@ -20,7 +20,7 @@ namespace {
 using mica::kit::MatrixProduct;
 
 // What stands at (batch, row, column) of a, b, the result before and the result.
-enum Which : uint32_t { kA = 1, kB, kBefore, kResult };
+enum Which : uint32_t { kA = 1, kB, kBefore, kResult, kRow };
 uint32_t Code(Which which, int64_t batch, int64_t row, int64_t column) {
   return static_cast<uint32_t>((batch * 7919 + row) * 104729 + column * 31) * 2654435761u + which * 977u;
 }
@@ -69,10 +69,6 @@ void ForEach(std::vector<T>& all, const gpu::GemmMatrix& m, int64_t batches, int
       for (int64_t j = 0; j < columns; ++j) f(*Element(all, m, batch, i, j), batch, i, j);
 }
 
-struct Shape {
-  int64_t batches, m, n, k;
-};
-
 class Library final : public gpu::Products {
  public:
   bool Gemm(const gpu::GemmProblem& problem) override {
@@ -83,30 +79,39 @@ class Library final : public gpu::Products {
   int64_t Alignment(int32_t) override { return alignment; }
 
   gpu::GemmProblem given;
-  Shape asked{};              // what is given may have more rows and columns, of zeros
-  std::vector<uint16_t> row;  // of a product with a row of halves
   int64_t alignment = 16;
   bool refuses = false, operands_are_right = false;
   bool a_is_one = false;  // all of its elements are the first
+  bool row_is_filled = false;
+  std::array<int64_t, 3> true_sizes = {};  // m, n and k
 
  private:
+  struct Size {
+    int64_t own, filled;
+  };
   template <typename T>
   bool Compute(const gpu::GemmProblem& p) {
     operands_are_right = true;
-    const auto check = [&](const gpu::GemmMatrix& m, Which which, int64_t rows, int64_t columns,
-                           int64_t asked_rows, int64_t asked_columns) {
-      std::vector<T> all = Read<T>(m, p.batch, rows, columns);
-      ForEach(all, m, p.batch, rows, columns, [&](T& value, int64_t batch, int64_t i, int64_t j) {
-        const bool is_first = which == kA && a_is_one, is_asked = i < asked_rows && j < asked_columns;
-        const int64_t own = m.batch_stride == 0 ? 0 : batch;
-        const T expected = static_cast<T>(is_first ? Code(kA, 0, 0, 0) : Code(which, own, i, j));
-        operands_are_right &= value == (is_asked ? expected : T{0});
-      });
+    // Rows and columns past the true ones hold zeros.
+    const auto check = [&](const gpu::GemmMatrix& matrix, Which which, Size rows, Size columns) {
+      std::vector<T> all = Read<T>(matrix, p.batch, rows.filled, columns.filled);
+      ForEach(all, matrix, p.batch, rows.filled, columns.filled,
+              [&](T& value, int64_t b, int64_t i, int64_t j) {
+                const bool is_first = which == kA && a_is_one;
+                const int64_t own = matrix.batch_stride == 0 ? 0 : b;
+                const uint32_t code = i >= rows.own || j >= columns.own ? 0
+                                      : is_first                        ? Code(kA, 0, 0, 0)
+                                                                        : Code(which, own, i, j);
+                operands_are_right &= value == static_cast<T>(code);
+              });
     };
-    check(p.a, kA, p.m, p.k, asked.m, asked.k);
-    check(p.b, kB, p.k, p.n, asked.k, asked.n);
-    row.assign(p.row ? static_cast<size_t>(p.n) : 0, 0);
-    if (p.row) Simt().CopyToHost(0, row.data(), p.row, p.n * 2, 0);
+    const Size m = {true_sizes[0], p.m}, n = {true_sizes[1], p.n}, k = {true_sizes[2], p.k};
+    check(p.a, kA, m, k);
+    check(p.b, kB, k, n);
+    if (p.row && row_is_filled) {
+      const gpu::GemmMatrix row = {const_cast<void*>(p.row), 0, 1, 0};
+      check(row, kRow, {1, 1}, n);
+    }
     std::vector<T> out = Read<T>(p.c, p.batch, p.m, p.n);
     ForEach(out, p.c, p.batch, p.m, p.n, [&](T& value, int64_t batch, int64_t i, int64_t j) {
       const T before = p.row || p.beta[0] == 0 ? T{0} : value;
@@ -137,7 +142,7 @@ Library& TheLibrary() {
   }();
   mica::plugin::Host() = &host;
   mica::kit::TheDriver() = &driver;
-  library.alignment = 16, library.refuses = library.a_is_one = false;
+  library.alignment = 16, library.refuses = library.a_is_one = library.row_is_filled = false;
   TheMemory() = {};
   return library;
 }
@@ -178,6 +183,10 @@ struct Operand {
   std::unique_ptr<Array<T>> memory;
 };
 
+struct Shape {
+  int64_t batches, m, n, k;
+};
+
 template <typename T>
 class Problem {
  public:
@@ -195,7 +204,7 @@ class Problem {
     MicaCall call{};
     call.struct_size = sizeof call;
     call.name = "mica::mm.out";
-    library_.asked = {product.batches, product.m, product.n, product.k};
+    library_.true_sizes = {product.m, product.n, product.k};
     return mica::kit::matmul::Multiply(&call, product);
   }
 
@@ -222,7 +231,10 @@ class Problem {
   // Whether the rows that it got are aligned.
   bool IsAligned() const {
     const gpu::GemmProblem& p = library_.given;
+    const int64_t rows[] = {p.m, p.k, p.m}, columns[] = {p.k, p.n, p.n};
+    size_t i = 0;
     for (const gpu::GemmMatrix& m : {p.a, p.b, p.c}) {
+      if ((m.column_stride == 1 ? columns : rows)[i++] * int64_t{sizeof(T)} % 16 != 0) return false;
       const int64_t apart = m.column_stride == 1 ? m.row_stride : m.column_stride;
       if (reinterpret_cast<uintptr_t>(m.data) % 16 != 0 || apart * int64_t{sizeof(T)} % 16 != 0 ||
           m.batch_stride * int64_t{sizeof(T)} % 16 != 0)
@@ -251,63 +263,30 @@ TEST_CASE("rows that are not aligned are copied, in both layouts", "[gpu][kit]")
     }
 }
 
-TEST_CASE("sizes of rows are rounded up, with zeros", "[gpu][kit]") {
-  const auto sizes = [](Shape s, Layout a, Layout b, Layout out) {
-    Problem<uint16_t> problem(s, a, b, out);
-    problem.Check();
-    const gpu::GemmProblem& p = TheLibrary().given;
-    return std::array<int64_t, 3>{p.m, p.n, p.k};
-  };
-  using Sizes = std::array<int64_t, 3>;
-  REQUIRE((sizes({1, 1263, 1267, 1265}, {}, {}, {}) == Sizes{1263, 1280, 1280}));      // none has rows of m
-  REQUIRE((sizes({1, 1263, 1267, 1265}, {true}, {}, {}) == Sizes{1280, 1280, 1265}));  // nor of k
-  REQUIRE((sizes({1, 1264, 1264, 1265}, {}, {}, {}) == Sizes{1264, 1264, 1280}));
-  REQUIRE((sizes({1, 2001, 1264, 1003}, {}, {}, {}) == Sizes{2001, 1264, 1008}));
-  REQUIRE((sizes({2, 1263, 1267, 1264}, {}, {true}, {false, 5}) == Sizes{1263, 1280, 1264}));
-  Problem<uint32_t> floats({1, 1264, 1267, 1264}, {}, {false, 1, 0, false, 2}, {});  // zeros where gaps were
-  floats.Check();
-  REQUIRE((TheLibrary().given.n == 1280 && floats.IsAligned()));
-}
-
-TEST_CASE("a row is as long as the result's", "[gpu][kit]") {
-  Problem<uint16_t> odd({1, 1264, 1267, 1264}, {}, {}, {});
-  std::vector<uint16_t> values = Counted<uint16_t>(1267);
-  Array<uint16_t> row(values);
-  odd.product.row = row.data();
-  odd.Check();
-  values.resize(1280);
-  REQUIRE((TheLibrary().given.row != row.data() && TheLibrary().row == values));
-}
-
-// Rows of any length, in more rows than there are groups, with so many rows and columns of zeros behind.
+// Rows of any length, in more rows than there are groups, with zeros behind them.
 template <typename T>
-void CheckRows(int64_t length, int64_t more_rows, int64_t more_columns) {
+void CheckRows(int64_t length, int64_t more) {
+  using mica::kit::matmul::Side;
   constexpr int64_t kBatches = 2, kRows = 37, kApart = 3, kStart = 1;
-  const int64_t from_row = length + kApart, to_row = length + more_columns + 2 * kApart;
-  const int64_t from_batch = kRows * from_row + 5, to_batch = (kRows + more_rows) * to_row + 7;
+  const int64_t to_rows = kRows + more, from_row = length + kApart, to_row = length + more + 2 * kApart;
+  const int64_t from_batch = kRows * from_row + 5, to_batch = to_rows * to_row + 7;
   std::vector<T> values = Counted<T>(static_cast<size_t>(kStart + kBatches * from_batch));
   std::vector<T> expected(static_cast<size_t>(kStart + kBatches * to_batch), T{12345});
   Array<T> from(values), to(expected);
   for (int64_t batch = 0; batch < kBatches; ++batch)
-    for (int64_t row = 0; row < kRows + more_rows; ++row) {
+    for (int64_t row = 0; row < to_rows; ++row) {
       const auto y = expected.begin() + kStart + batch * to_batch + row * to_row;
-      std::fill_n(y, length + more_columns, T{0});
+      std::fill_n(y, length + more, T{0});
       if (row < kRows) std::copy_n(values.begin() + kStart + batch * from_batch + row * from_row, length, y);
     }
   MicaCall call{};
   call.struct_size = sizeof call;
   call.name = "mica::mm.out";
-  for (const bool is_transposed : {false, true}) {
-    MatrixProduct::Matrix x = {from.data() + kStart, from_batch, from_row, 1};
-    MatrixProduct::Matrix y = {to.data() + kStart, to_batch, to_row, 1};
-    if (is_transposed) std::swap(x.row, x.column), std::swap(y.row, y.column);
-    const mica::kit::matmul::Rows rows = {
-        &x, is_transposed, true, kBatches, kRows, length, kRows + more_rows, length + more_columns};
-    const bool is_padded = more_rows + more_columns > 0;
-    mica::kit::matmul::CopyRows(&call, sizeof(T) == 4 ? MICA_F32 : MICA_F16, rows, is_padded, x, y);
-    INFO("length " << length);
-    REQUIRE((to.Values() == expected));
-  }
+  mica::kit::matmul::CopyRows(&call, sizeof(T) == 4 ? MICA_F32 : MICA_F16, kBatches,
+                              Side{from.data() + kStart, from_batch, from_row, kRows, length},
+                              Side{to.data() + kStart, to_batch, to_row, to_rows, length + more});
+  INFO("length " << length);
+  REQUIRE((to.Values() == expected));
 }
 
 TEST_CASE("rows of any length are copied", "[gpu][kit]") {
@@ -315,11 +294,8 @@ TEST_CASE("rows of any length are copied", "[gpu][kit]") {
   int64_t& groups = TheDevices().At(0).traits.max_groups_yz;
   const int64_t before = std::exchange(groups, 3);
   for (const int64_t length : {1, 7, 32, 255, 256, 257, 300, 512, 513, 1024, 1030, 2047, 2048, 2049, 5000}) {
-    CheckRows<uint16_t>(length, 0, 0);
-    CheckRows<uint32_t>(length, 0, 0);
-    CheckRows<uint16_t>(length, 2, 0);
-    CheckRows<uint16_t>(length, 0, 7);
-    CheckRows<uint32_t>(length, 3, 2049);
+    CheckRows<uint16_t>(length, 0);
+    CheckRows<uint32_t>(length, length % 8);
   }
   groups = before;
 }
@@ -353,6 +329,34 @@ TEST_CASE("floats in rows of four bytes too many, and a result that is read", "[
   with_row.product.beta.u.i = 1, with_row.product.row = row.data();  // in place of what the result held
   with_row.Check();
   REQUIRE((with_row.IsCopied() == Copied{false, false, true} && with_row.IsAligned()));
+}
+
+TEST_CASE("a row that is added is as long as the copy of a result", "[gpu][kit]") {
+  std::vector<uint16_t> values(1265);
+  for (size_t j = 0; j < values.size(); ++j)
+    values[j] = static_cast<uint16_t>(Code(kRow, 0, 0, static_cast<int64_t>(j)));
+  Array<uint16_t> row(values);
+  Problem<uint16_t> with_row({1, 1264, 1265, 1264}, {}, {true}, {});
+  with_row.product.row = row.data();
+  TheLibrary().row_is_filled = true;
+  with_row.Check();
+  REQUIRE((with_row.IsCopied() == Copied{false, true, true} && with_row.IsAligned()));
+  REQUIRE((TheLibrary().given.row != row.data() && TheLibrary().given.n == 1280));
+}
+
+TEST_CASE("sizes are filled up where elements lie side by side", "[gpu][kit]") {
+  using mica::kit::matmul::FilledUp;
+  REQUIRE((FilledUp(50257, 2, 16) == 50304 && FilledUp(257, 2, 16) == 272 && FilledUp(100, 2, 16) == 104));
+  REQUIRE((FilledUp(4097, 4, 16) == 4128 && FilledUp(1264, 2, 16) == 1264));
+  Problem<uint16_t> rows({1, 1263, 1264, 1272}, {}, {}, {});  // no row is 1263 long
+  rows.Check();
+  REQUIRE((rows.IsCopied() == Copied{false, false, false} && TheLibrary().given.m == 1263));
+  Problem<uint16_t> depth({1, 1264, 1264, 1267}, {}, {}, {});  // which b has as many rows as a's are long
+  depth.Check();
+  REQUIRE((depth.IsCopied() == Copied{true, true, false} && TheLibrary().given.k == 1280));
+  Problem<uint16_t> narrow({1, 8001, 63, 8001}, {}, {}, {});
+  narrow.Check();
+  REQUIRE((narrow.IsCopied() == Copied{false, false, false}));  // memory takes longer, with any kernel
 }
 
 TEST_CASE("batches whose matrices are not aligned", "[gpu][kit]") {

@@ -126,8 +126,9 @@ class Driver {
     (void)device, (void)product, (void)stream;
     return false;
   }
-  // What addresses of matrices, and the distances between their rows, have to be multiples of, in bytes, for
-  // Multiply to be fast: 1 where it does not matter, 0 where there is no library for the dtype.
+  // What addresses of matrices, the distances between their rows and those rows' lengths have to be multiples
+  // of, in bytes, for Multiply to be fast: 1 where it does not matter, 0 where there is no library for the
+  // dtype.
   virtual int64_t ProductAlignment(const Device& device, int32_t dtype) {
     (void)device, (void)dtype;
     return 0;
