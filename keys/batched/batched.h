@@ -132,6 +132,8 @@ Tensor Wrapped(const Tensor& value, const MicaFrame& frame, int64_t hidden = 1, 
 Tensor Aligned(Part t, int64_t rank);
 // The value with the batch in front; a tensor without one is expanded.
 Tensor WithBatch(const Part& t, int64_t size);
+// Raises NotImplementedError for what joins a batch without examples with a dimension of theirs.
+void CheckNotEmpty(int64_t size);
 // The batch joined with the first dimension of the examples, and back.
 Tensor Fold(const Tensor& t);
 Tensor Unfold(const Tensor& t, int64_t size);

@@ -146,15 +146,25 @@ Tensor WithBatch(const Part& t, int64_t size) {
   return ops::expand(t.value, Prepended(size, t.value.sizes()), false);
 }
 
+void CheckNotEmpty(int64_t size) {
+  MICA_CHECK_IMPLEMENTED(
+      size > 0,
+      "vmap over an empty batch joins the batch with a dimension of its examples (as for "
+      "convolutions, pooling and resampling), which does not say what one example's result "
+      "would look like; leave vmap out where there are no examples.");
+}
+
 Tensor Fold(const Tensor& t) {
+  CheckNotEmpty(t.sizes()[0]);
   Dims sizes(t.sizes().begin() + 1, t.sizes().end());
   sizes[0] *= t.sizes()[0];
   return ops::reshape(t, sizes);
 }
 
 Tensor Unfold(const Tensor& t, int64_t size) {
+  CheckNotEmpty(size);
   Dims sizes = Prepended(size, t.sizes());
-  sizes[1] = size ? sizes[1] / size : 0;
+  sizes[1] /= size;
   return ops::reshape(t, sizes);
 }
 

@@ -117,6 +117,7 @@ bool Sorted(Call& call) {
   if (sequence.rank == self.rank) return call.Run();
   if (sequence.rank != 1) return false;
   const Dims sizes = Own(SizesOf(call[1]));
+  CheckNotEmpty(call.batch());
   call.Set(1, ops::reshape(Tensor::Borrow(call[1].u.tensor), {call.batch(), -1}));
   return call.Run([&](Tensor t) { return ops::reshape(t, sizes); });
 }

@@ -12,7 +12,11 @@ Tensor AtLeast1d(const Part& p) {
   return p.rank == 0 && p.value.defined() ? ops::unsqueeze(p.value, p.batched ? 1 : 0) : p.value;
 }
 
-Tensor Flattened(const Tensor& t) { return ops::reshape(t, {t.sizes()[0], -1}); }
+Tensor Flattened(const Tensor& t) {
+  int64_t elements = 1;  // of one example, also where there is none
+  for (int64_t i = 1; i < t.ndim(); ++i) elements *= t.sizes()[i];
+  return ops::reshape(t, {t.sizes()[0], elements});
+}
 
 Tensor WithShape(const Tensor& t, IntSpan sizes) { return ops::reshape(t, Prepended(t.sizes()[0], sizes)); }
 

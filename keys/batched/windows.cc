@@ -7,6 +7,7 @@ namespace {
 
 // Dimension 0 of (B, N, C, ...) joins 2: (N, B * C, ...).
 Tensor IntoChannels(const Tensor& t) {
+  CheckNotEmpty(t.sizes()[0]);
   const Tensor moved = ops::movedim(t, 0, 1);
   Dims sizes = {moved.sizes()[0], moved.sizes()[1] * moved.sizes()[2]};
   sizes.insert(sizes.end(), moved.sizes().begin() + 3, moved.sizes().end());

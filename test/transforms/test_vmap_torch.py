@@ -242,6 +242,45 @@ def test_refusals(name: str) -> None:
     assert mica._C._frame_depth() == 0
 
 
+# ---- a batch without examples
+EMPTY: dict[str, Callable[[Any, Any], Any]] = {
+    "pointwise": lambda lib, x: x.sin() + 1,
+    "view": lambda lib, x: x.t().reshape(2, -1),
+    "select": lambda lib, x: x[0],
+    "expand": lambda lib, x: x.expand(4, 3, 2),
+    "sum": lambda lib, x: x.sum(),
+    "sum of rows": lambda lib, x: x.sum(0, keepdim=True),
+    "amax": lambda lib, x: x.amax(),
+    "softmax": lambda lib, x: x.softmax(-1),
+    "cumsum": lambda lib, x: x.cumsum(0),
+    "sort": lambda lib, x: x.sort(0)[0],
+    "matmul": lambda lib, x: x @ lib.ones(2, 5, dtype=lib.float64),
+    "shared on the left": lambda lib, x: lib.ones(5, 3, dtype=lib.float64) @ x,
+    "cat": lambda lib, x: lib.cat([x, lib.ones(1, 2, dtype=lib.float64)]),
+    "gather": lambda lib, x: x.gather(0, lib.zeros(1, 2, dtype=lib.int64)),
+    "index_select": lambda lib, x: x.index_select(0, lib.tensor([0, 2])),
+    "in place": lambda lib, x: x.clone().mul_(2),
+    "mse_loss": lambda lib, x: lib.nn.functional.mse_loss(x, x + 1),
+    "gradient": lambda lib, x: lib.func.grad(lambda y: (y * y).sum())(x),
+    "made inside": lambda lib, x: lib.ones(3),
+}
+
+
+@pytest.mark.parametrize("name", EMPTY)
+def test_an_empty_batch(name: str) -> None:
+    def run(lib: Any) -> Any:
+        return lib.func.vmap(lambda x: EMPTY[name](lib, x))(lib.ones(0, 3, 2, dtype=lib.float64))
+
+    same(run(mica), run(torch))
+
+
+def test_an_empty_batch_that_an_operator_would_join() -> None:
+    images, weight = mica.ones(0, 1, 3, 2), mica.ones(1, 3, 1)
+    for in_dims, weights in ((0, None), weight), ((0, 0), mica.ones(0, 1, 3, 1)):
+        with pytest.raises(NotImplementedError, match="empty batch"):
+            mica.func.vmap(mica.nn.functional.conv1d, in_dims)(images, weights)
+
+
 # ---- the one deliberate difference
 def test_vmap_equals_the_loop_under_autocast() -> None:
     x, w = tensor(mica, 3, 8).float(), tensor(mica, 8).float()
