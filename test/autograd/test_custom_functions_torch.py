@@ -411,3 +411,8 @@ def test_written_view_that_is_the_second_argument(requires_grad: bool) -> None:
     weighed(mica, y).backward()
     assert a.grad is not None and a.grad.item() == 33
     assert not requires_grad or x.grad.tolist() == [7, 14, 3, 4]
+
+
+def test_the_end_of_a_call_takes_nodes_alone() -> None:
+    with pytest.raises(TypeError, match=r"takes the node of _make_custom_node, or None, and got \(int\)"):
+        mica._C._finish_custom(3, (), (), (), (), True)

@@ -158,6 +158,10 @@ PyObject* FinishCustom(PyObject*, PyObject* args) {
     int materialize;
     if (!PyArg_ParseTuple(args, "OOOOOp", &node, &inputs, &outputs, &dirty, &fixed, &materialize))
       throw PythonErrorIsSet();
+    MICA_CHECK_TYPE(node == Py_None || IsNode(node),
+                    "_finish_custom takes the node of _make_custom_node, or "
+                    "None, and got (",
+                    Py_TYPE(node)->tp_name, ").");
     const std::vector<Tensor> i = ToTensorList(inputs), o = ToTensorList(outputs), d = ToTensorList(dirty),
                               f = ToTensorList(fixed);
     const NodePtr n = node == Py_None ? NodePtr() : mica::python::NodeOf(node);
