@@ -10,6 +10,7 @@
 #include "dispatcher/calls/thread_state.h"
 #include "dispatcher/calls/write_check.h"
 #include "dispatcher/devices/devices.h"
+#include "dispatcher/devices/late_errors.h"
 #include "dispatcher/devices/streams.h"
 #include "dispatcher/plugins/host.h"
 #include "dispatcher/registration/earlier_schema.h"
@@ -119,7 +120,9 @@ __attribute__((noinline)) MicaStatus CallWatched(Work& w, const Operator& op) {
   const WriteCheck check(w.args, w.n, ChecksWrites() ? Written(w) : 0);
   const bool refused =
       w.device.backend > keys::kMeta && !Objection(*w.c.functional, w.args, w.n, w.device).empty();
+  if (w.device.backend > keys::kMeta) RaiseLate(w.device);
   const MicaStatus status = refused ? BareStatus(MICA_ERROR_NOT_IMPLEMENTED) : CallKernels(w);
+  if (w.device.backend > keys::kMeta && !status) Launched(w.device, w.call.name, w.call.stream);
   check.Verify(op, nullptr, 0);
   return status;
 }
@@ -177,8 +180,11 @@ bool RunKernel(const StructuredContext& c, const Operator& op, int32_t compute_d
   const bool watched = device.backend > keys::kMeta || ChecksWrites();
   const MicaStatus status = __builtin_expect(watched, 0) ? CallWatched(w, op) : CallKernels(w);
   if (__builtin_expect(status == nullptr, 1)) return true;
+  if (device.backend > keys::kMeta) {
+    if (!Refused(status)) RaiseReported(device, status);
+    return false;
+  }
   if (!Refused(status)) ThrowStatus(status);
-  if (device.backend > keys::kMeta) return false;
   ThrowRefused(w);
 }
 

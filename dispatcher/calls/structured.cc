@@ -15,6 +15,7 @@
 #include "dispatcher/calls/write_log.h"
 #include "dispatcher/devices/device_copy.h"
 #include "dispatcher/devices/devices.h"
+#include "dispatcher/devices/late_errors.h"
 #include "dispatcher/frames/frames.h"
 #include "dispatcher/plugins/plugins.h"
 #include "dispatcher/registration/earlier_schema.h"
@@ -200,7 +201,9 @@ void RunLeaf(const BoxedKernel& k, const Operator& op, KeySet keys, const MicaVa
     const ExcludeGuard below_layers(keys::kAboveBackends);  // for operators that a kernel calls
     const WriteCheck check(args, n, spec.written_args);
     const bool gives = c.leaf_boxed && ExpectResults(op, results);
+    if (on_device) RaiseLate(place);
     status = CallLeaf(c, spec, call, local.data(), n, results, spec.num_outputs);
+    if (on_device && !status) Launched(place, call.name, call.stream);
     if (!status && gives) CheckResults(op, KeyName(place.backend), results);
     if (!status) check.Verify(op, results, spec.num_outputs);
   }
@@ -210,6 +213,7 @@ void RunLeaf(const BoxedKernel& k, const Operator& op, KeySet keys, const MicaVa
   }
   if (Refused(status) && (c.composite || c.decomposition || on_device))
     return RunWithoutKernel(c, op, keys, args, n, results);
+  if (on_device) RaiseReported(place, status);
   ThrowIfError(status);
   for (int64_t i = 0; i < n; ++i)
     if (((spec.written_args >> i) & 1) && args[i].tag == MICA_VALUE_TENSOR)

@@ -11,6 +11,7 @@
 #include "absl/cleanup/cleanup.h"
 #include "dispatcher/devices/devices.h"
 #include "dispatcher/devices/graphs.h"
+#include "dispatcher/devices/late_errors.h"
 #include "dispatcher/devices/pinned_memory.h"
 #include "dispatcher/devices/streams.h"
 #include "dispatcher/plugins/status.h"
@@ -42,7 +43,7 @@ class PluginMemory : public RawMemory {
     }
     const bool out_of_memory = (IsBareCode(s) ? static_cast<int64_t>(reinterpret_cast<uintptr_t>(s))
                                               : s->code) == MICA_ERROR_OUT_OF_MEMORY;
-    if (!out_of_memory) ThrowStatus(s);
+    if (!out_of_memory) RaiseReported(At(index), s);
     DropStatus(s);
     ReleaseDoneCopies();
     return nullptr;
@@ -58,7 +59,7 @@ class PluginMemory : public RawMemory {
         givers_.erase(it);
       }
     }
-    if (giver) DropStatus(giver->free(giver->context, index, data, size));
+    if (giver) KeepLate(At(index), giver->free(giver->context, index, data, size));
   }
   uint64_t CurrentStream(int index) override { return mica::CurrentStream(At(index)); }
   uint64_t PoolOf(int index, uint64_t stream) override {
@@ -66,14 +67,14 @@ class PluginMemory : public RawMemory {
     return recording ? recording->pool().key() : 0;
   }
   // These run while memory is freed: an error there means that there is nothing
-  // left to wait for, and is told to whoever waits next.
+  // left to wait for, and is kept for the next call that can raise.
   uint64_t RecordEvent(int index, uint64_t stream) override {
     const MicaDeviceTable* t = Table();
     uint64_t event = 0;
-    if (!t || Failed(t->event_create(t->context, index, &event))) return kDone;
-    if (!Failed(t->event_record(t->context, index, event, stream)))
+    if (!t || Failed(index, t->event_create(t->context, index, &event))) return kDone;
+    if (!Failed(index, t->event_record(t->context, index, event, stream)))
       return reinterpret_cast<uint64_t>(new GivenEvent{t, event});
-    DropStatus(t->event_destroy(t->context, index, event));
+    KeepLate(At(index), t->event_destroy(t->context, index, event));
     return kDone;
   }
   bool TakeIfDone(int index, uint64_t number) override {
@@ -81,9 +82,9 @@ class PluginMemory : public RawMemory {
       const GivenEvent& e = *reinterpret_cast<GivenEvent*>(number);
       const auto query = e.giver->event_query;
       int32_t done = 0;
-      const bool answered = query && !Failed(query(e.giver->context, index, e.event, &done));
+      const bool answered = query && !Failed(index, query(e.giver->context, index, e.event, &done));
       if (answered && !done) return false;
-      if (!answered) KeepLate(backend_, e.giver->event_sync(e.giver->context, index, e.event));
+      if (!answered) KeepLate(At(index), e.giver->event_sync(e.giver->context, index, e.event));
     }
     Take(index, number);
     return true;
@@ -91,21 +92,22 @@ class PluginMemory : public RawMemory {
   void WaitAndTake(int index, uint64_t number) override {
     if (number != kDone && Table()) {
       const GivenEvent& e = *reinterpret_cast<GivenEvent*>(number);
-      KeepLate(backend_, e.giver->event_sync(e.giver->context, index, e.event));
+      KeepLate(At(index), e.giver->event_sync(e.giver->context, index, e.event));
     }
     Take(index, number);
   }
   void SynchronizeDevice(int index) override { FinishDevice(At(index)); }
   void SynchronizeStream(int index, uint64_t stream) override {
     if (IsRecorded({At(index), stream})) return;  // it runs nothing
-    if (const MicaDeviceTable* t = Table()) KeepLate(backend_, t->stream_sync(t->context, index, stream));
+    if (const MicaDeviceTable* t = Table()) KeepLate(At(index), t->stream_sync(t->context, index, stream));
   }
   void Copy(int index, void* to, const void* from, int64_t size) override {
     const Device place = At(index);
     const MicaDeviceTable& table = DeviceTableOf(place);
     const DeviceGuard current(place);
-    ThrowIfError(
-        table.copy(table.context, to, place.ToAbi(), from, place.ToAbi(), size, CurrentStream(index)));
+    const uint64_t stream = CurrentStream(index);
+    RaiseReported(place, table.copy(table.context, to, place.ToAbi(), from, place.ToAbi(), size, stream));
+    Launched(place, "copy_", stream);
   }
 
  private:
@@ -117,10 +119,10 @@ class PluginMemory : public RawMemory {
   void Take(int index, uint64_t number) {
     if (number == kDone) return;
     const std::unique_ptr<GivenEvent> e(reinterpret_cast<GivenEvent*>(number));
-    if (Table()) DropStatus(e->giver->event_destroy(e->giver->context, index, e->event));
+    if (Table()) KeepLate(At(index), e->giver->event_destroy(e->giver->context, index, e->event));
   }
-  static bool Failed(MicaStatus s) {
-    DropStatus(s);
+  bool Failed(int index, MicaStatus s) const {
+    KeepLate(At(index), s);
     return s != nullptr;
   }
   Device At(int index) const { return {static_cast<int16_t>(backend_), static_cast<int16_t>(index)}; }
@@ -147,8 +149,10 @@ void Queue(void* to, Device to_device, const void* from, Device from_device, int
   const Device runs = to_device.is_cpu() ? from_device : to_device;
   const MicaDeviceTable& table = DeviceTableOf(runs);
   const DeviceGuard current(runs);
-  ThrowIfError(
-      table.copy(table.context, to, to_device.ToAbi(), from, from_device.ToAbi(), size, CurrentStream(runs)));
+  const uint64_t stream = CurrentStream(runs);
+  RaiseReported(runs,
+                table.copy(table.context, to, to_device.ToAbi(), from, from_device.ToAbi(), size, stream));
+  Launched(runs, "copy_", stream);
 }
 
 // A copy under way, and what it reads and writes.
@@ -205,11 +209,9 @@ bool IsDone(Event& event) {
   const MicaDeviceTable* const table = LiveDeviceTable(event.device().backend);
   if (!table) return true;
   if (!table->event_query) return false;
-  try {
-    return event.Query();
-  } catch (const Error&) {
-    return true;
-  }
+  bool done = true;
+  KeepLate(event.device(), CatchAll([&] { done = event.Query(); }));
+  return done;
 }
 }  // namespace
 
@@ -247,8 +249,9 @@ bool CopyBetweenPeers(void* to, Device to_device, const void* from, Device from_
   Event ready, done;
   ready.Record(reader);
   ready.Wait(writer);
-  ThrowIfError(
-      table.peer_copy(table.context, to, to_device.index, from, from_device.index, size, writer.handle));
+  RaiseReported(to_device, table.peer_copy(table.context, to, to_device.index, from, from_device.index, size,
+                                           writer.handle));
+  Launched(to_device, "copy_", writer.handle);
   done.Record(writer);
   done.Wait(reader);
   return true;

@@ -13,6 +13,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "dispatcher/devices/device_memory.h"
+#include "dispatcher/devices/late_errors.h"
 #include "dispatcher/devices/streams.h"
 #include "dispatcher/plugins/plugins.h"
 #include "dispatcher/plugins/status.h"
@@ -40,7 +41,6 @@ struct Registered {
   std::atomic<int> count{-1};
   std::atomic<bool> used{false};    // a function of the table was called
   std::atomic<bool> forked{false};  // in a child, and used before the fork
-  std::atomic<MicaStatus> late{nullptr};
 };
 std::array<Registered, keys::kBackendCount> g_devices{};
 std::atomic<bool> g_ended{false};
@@ -200,27 +200,18 @@ DeviceProperties PropertiesOf(Device device) {
           raw.multiprocessors,      raw.warp_size};
 }
 
-void KeepLate(int backend, MicaStatus status) {
-  if (!status) return;
-  MicaStatus none = nullptr;
-  if (!At(backend).late.compare_exchange_strong(none, status)) DropStatus(status);
-}
-
-void RaiseLate(int backend) {
-  std::atomic<MicaStatus>& late = At(backend).late;
-  if (late.load(std::memory_order_relaxed)) ThrowIfError(late.exchange(nullptr));
-}
-
 void DeviceGuard::Enter(Device device) {
   if (DeviceCount(device.backend) < 2) return;
   const MicaDeviceTable& table = DeviceTableOf(device);
-  ThrowIfError(table.exchange_device(table.context, device.index, &before_));
+  RaiseReported(device, table.exchange_device(table.context, device.index, &before_));
+  backend_ = device.backend;
   if (before_ != device.index) table_ = &table;
 }
 
 void DeviceGuard::Leave() {
   int32_t ours = 0;
-  DropStatus(table_->exchange_device(table_->context, before_, &ours));
+  const MicaStatus status = table_->exchange_device(table_->context, before_, &ours);
+  KeepLate({backend_, static_cast<int16_t>(before_)}, status);
 }
 
 namespace {

@@ -45,11 +45,6 @@ struct DeviceProperties {
 };
 DeviceProperties PropertiesOf(Device device);
 
-// What a device says where nobody can be told (memory is given back, a stream ends) is kept, the first
-// of a backend, and raised where somebody next waits for the backend. KeepLate owns the status.
-void KeepLate(int backend, MicaStatus status);
-void RaiseLate(int backend);
-
 // Makes the device current for this thread in its backend's own runtime until the guard ends, which what runs
 // on the device needs. The driver is asked each time, as other libraries change its current device, too; free
 // on backends with one device.
@@ -70,6 +65,7 @@ class DeviceGuard {
   void Enter(Device device);
   void Leave();
   const MicaDeviceTable* table_ = nullptr;  // of a device that was not current before
+  int16_t backend_;                         // its backend
   int32_t before_ = 0;
 };
 

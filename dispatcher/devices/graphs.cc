@@ -10,6 +10,7 @@
 
 #include "dispatcher/devices/device_memory.h"
 #include "dispatcher/devices/devices.h"
+#include "dispatcher/devices/late_errors.h"
 #include "dispatcher/plugins/status.h"
 #include "tensor/allocator.h"
 #include "tensor/error.h"
@@ -188,7 +189,7 @@ RecordedWork::RecordedWork(const StreamRef& stream, const MicaDeviceTable* giver
 RecordedWork::~RecordedWork() {
   if (handle_ != 0 && LiveDeviceTable(device().backend)) {
     last_replay_.Finish();
-    KeepLate(device().backend, CatchAll([&] {
+    KeepLate(device(), CatchAll([&] {
                const DeviceGuard current(device());
                ThrowIfError(giver_->graph_destroy(giver_->context, device().index, handle_));
              }));
@@ -271,7 +272,9 @@ void RecordedWork::Replay(const StreamRef& stream) {
   const DeviceGuard current(stream.device);
   if (!(last_stream_ == stream)) last_replay_.Wait(stream);  // never twice at once
   for (const auto& words : words_) SetNext(*words);
-  ThrowIfError(table.graph_replay(table.context, stream.device.index, handle_, stream.handle));
+  RaiseReported(stream.device,
+                table.graph_replay(table.context, stream.device.index, handle_, stream.handle));
+  Launched(stream.device, "a recorded graph", stream.handle);
   last_replay_.Record(stream);
   last_stream_ = stream;
 }

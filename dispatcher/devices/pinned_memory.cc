@@ -6,6 +6,7 @@
 
 #include "dispatcher/devices/device_copy.h"
 #include "dispatcher/devices/devices.h"
+#include "dispatcher/devices/late_errors.h"
 #include "dispatcher/plugins/status.h"
 #include "tensor/allocator.h"
 #include "tensor/shape.h"
@@ -42,7 +43,8 @@ class PinnedMemory : public RawMemory {
       giver = givers_[data];
       givers_.erase(data);
     }
-    if (LiveDeviceTable(backend_)) DropStatus(giver->pinned_free(giver->context, data, size));
+    if (LiveDeviceTable(backend_))
+      KeepLate({static_cast<int16_t>(backend_), 0}, giver->pinned_free(giver->context, data, size));
   }
 
  private:

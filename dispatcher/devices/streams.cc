@@ -8,6 +8,7 @@
 #include "dispatcher/devices/device_memory.h"
 #include "dispatcher/devices/devices.h"
 #include "dispatcher/devices/graphs.h"
+#include "dispatcher/devices/late_errors.h"
 #include "dispatcher/plugins/status.h"
 #include "tensor/allocator.h"
 #include "tensor/error.h"
@@ -69,9 +70,9 @@ void DestroyIdle(Pick&& pick) {
   }
   for (const Made& m : taken) {
     if (!LiveDeviceTable(m.ref.device.backend)) continue;  // ended, or of before a fork
-    KeepLate(m.ref.device.backend, m.giver->stream_sync(m.giver->context, m.ref.device.index, m.ref.handle));
+    KeepLate(m.ref.device, m.giver->stream_sync(m.giver->context, m.ref.device.index, m.ref.handle));
     AllocatorFor(m.ref.device).EndStream(m.ref.handle);
-    DropStatus(m.giver->stream_destroy(m.giver->context, m.ref.device.index, m.ref.handle));
+    KeepLate(m.ref.device, m.giver->stream_destroy(m.giver->context, m.ref.device.index, m.ref.handle));
   }
 }
 
@@ -120,7 +121,7 @@ Stream Stream::Create(Device device, int priority) {
       return stream;
     }
   }
-  ThrowIfError(table.stream_create(table.context, device.index, priority, &stream.ref_.handle));
+  RaiseReported(device, table.stream_create(table.context, device.index, priority, &stream.ref_.handle));
   stream.lease_ = std::make_shared<const Lease>(stream.ref_, &table);
   std::lock_guard lock(all.mutex);
   all.made.push_back({stream.ref_, priority, &table, stream.lease_});
@@ -156,9 +157,12 @@ void SynchronizeStream(const StreamRef& stream) {
   if (stream.device.backend < 2) return;
   RefuseWhileRecording(stream.device, "Waiting for a stream");
   const MicaDeviceTable& table = DeviceTableOf(stream.device);
-  ThrowIfError(table.stream_sync(table.context, stream.device.index, stream.handle));
-  RaiseLate(stream.device.backend);
+  {
+    const WaitedFor waited(stream.device, stream.handle);
+    RaiseReported(stream.device, table.stream_sync(table.context, stream.device.index, stream.handle));
+  }
   ReleaseDoneCopies();
+  RaiseLate(stream.device);
 }
 
 bool QueryStream(const StreamRef& stream) {
@@ -167,7 +171,8 @@ bool QueryStream(const StreamRef& stream) {
   const MicaDeviceTable& table = DeviceTableOf(stream.device);
   if (table.stream_query) {
     int32_t done = 0;
-    ThrowIfError(table.stream_query(table.context, stream.device.index, stream.handle, &done));
+    RaiseReported(stream.device,
+                  table.stream_query(table.context, stream.device.index, stream.handle, &done));
     return done != 0;
   }
   Event now;
@@ -196,14 +201,19 @@ void WaitForAll(Device device, const MicaDeviceTable& table, F&& f) {
 void SynchronizeDevice(Device device) {
   if (device.backend < 2) return;
   RefuseWhileRecording(device, "Waiting for all work");
-  WaitForAll(device, DeviceTableOf(device), [](MicaStatus s) { ThrowIfError(s); });
-  RaiseLate(device.backend);
+  {
+    const WaitedFor waited(device);
+    WaitForAll(device, DeviceTableOf(device), [&](MicaStatus s) { RaiseReported(device, s); });
+  }
   ReleaseDoneCopies();
+  RaiseLate(device);
 }
 
 void FinishDevice(Device device) noexcept {
-  if (const MicaDeviceTable* table = LiveDeviceTable(device.backend))
-    WaitForAll(device, *table, [&](MicaStatus s) { KeepLate(device.backend, s); });
+  const MicaDeviceTable* const table = LiveDeviceTable(device.backend);
+  if (!table) return;
+  const WaitedFor waited(device);
+  WaitForAll(device, *table, [&](MicaStatus s) { KeepLate(device, s); });
 }
 
 void RecordStream(const Tensor& t, uint64_t stream) {
@@ -214,7 +224,7 @@ Event::~Event() { Destroy(); }
 
 void Event::Destroy() {
   if (giver_ && LiveDeviceTable(device_.backend))
-    DropStatus(giver_->event_destroy(giver_->context, device_.index, handle_));
+    KeepLate(device_, giver_->event_destroy(giver_->context, device_.index, handle_));
   giver_ = nullptr;
 }
 
@@ -226,13 +236,13 @@ void Event::Record(const StreamRef& stream) {
     const MicaDeviceTable& table = DeviceTableOf(stream.device);
     if (giver_ != &table) {
       Destroy();
-      ThrowIfError(table.event_create(table.context, stream.device.index, &handle_));
+      RaiseReported(stream.device, table.event_create(table.context, stream.device.index, &handle_));
       giver_ = &table;
     }
     recorded_ = true;
     device_ = stream.device;
     recording_ = recording ? recording->number() : 0;
-    ThrowIfError(table.event_record(table.context, device_.index, handle_, stream.handle));
+    RaiseReported(device_, table.event_record(table.context, device_.index, handle_, stream.handle));
   }
   recorded_ = true;
   device_ = stream.device;
@@ -242,7 +252,7 @@ void Event::Wait(const StreamRef& stream) {
   if (!recorded_ || device_.backend < 2) return;
   if (stream.device.backend != device_.backend || giver_ != &DeviceTableOf(stream.device))
     return Synchronize();
-  ThrowIfError(giver_->event_wait(giver_->context, stream.device.index, handle_, stream.handle));
+  RaiseReported(device_, giver_->event_wait(giver_->context, stream.device.index, handle_, stream.handle));
   JoinRecording(recording_, stream);
 }
 
@@ -250,14 +260,14 @@ void Event::Synchronize() {
   if (!recorded_ || device_.backend < 2) return;
   RefuseWhileRecording(device_, "Waiting for an event");
   static_cast<void>(DeviceTableOf(device_));  // that it lives
-  ThrowIfError(giver_->event_sync(giver_->context, device_.index, handle_));
-  RaiseLate(device_.backend);
+  RaiseReported(device_, giver_->event_sync(giver_->context, device_.index, handle_));
   ReleaseDoneCopies();
+  RaiseLate(device_);
 }
 
 void Event::Finish() noexcept {
   if (giver_ && LiveDeviceTable(device_.backend))
-    KeepLate(device_.backend, giver_->event_sync(giver_->context, device_.index, handle_));
+    KeepLate(device_, giver_->event_sync(giver_->context, device_.index, handle_));
 }
 
 bool Event::Query() {
@@ -269,7 +279,7 @@ bool Event::Query() {
     return true;
   }
   int32_t done = 0;
-  ThrowIfError(giver_->event_query(giver_->context, device_.index, handle_, &done));
+  RaiseReported(device_, giver_->event_query(giver_->context, device_.index, handle_, &done));
   return done != 0;
 }
 
@@ -281,7 +291,8 @@ double Event::ElapsedMilliseconds(Event& end) {
   MICA_CHECK_IMPLEMENTED(device_.backend >= 2 && DeviceTableOf(device_).event_elapsed, "The device (",
                          device_.ToString(), ") has no `event_elapsed` in its table; measure on the host.");
   double milliseconds = 0;
-  ThrowIfError(giver_->event_elapsed(giver_->context, device_.index, handle_, end.handle_, &milliseconds));
+  RaiseReported(device_,
+                giver_->event_elapsed(giver_->context, device_.index, handle_, end.handle_, &milliseconds));
   return milliseconds;
 }
 

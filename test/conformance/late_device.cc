@@ -8,10 +8,12 @@
 //   hang         a copy never ends
 //   objects      no promise: it says that it supports neither x * x nor add
 //
-// LATE_MICROSECONDS is how long each job takes beside its work (1000). The settings are
-// read at each call, so that a process may change them.
+// LATE_MICROSECONDS is how long each job takes beside its work (1000). LATE_FAIL=text:n says
+// that the n-th kernel from now on fails when it runs, where another text begins again; the next
+// call of its device reports it, whichever that is, and with LATE_LOST each call from then on.
+// The settings are read at each call, so that a process may change them.
 //
-// It has two kernels, mul.out and add.out of contiguous float32 tensors, which run in
+// It has four kernels, mul, add, neg and relu of contiguous float32 tensors, which run in
 // their stream as copies do (where that is the default stream, in that of the current
 // device, as on GPUs), and pinned memory. With LATE_SAY it says on stderr what it
 // is asked for: each kernel with its stream, streams made and destroyed, pinned blocks.
@@ -164,6 +166,7 @@ class LateDevice {
     if (Breaks("leak")) return;
     std::free(data);
     used_[device] -= size;
+    Report(device);
   }
 
   uint64_t StreamCreate(int32_t, int32_t) {
@@ -186,8 +189,10 @@ class LateDevice {
   }
   void StreamSync(int32_t device, uint64_t stream) {
     if (!Breaks("stream_sync")) Of(device, stream).Drain();
+    Report(device);
   }
   bool StreamQuery(int32_t device, uint64_t stream) {
+    Report(device);
     if (Breaks("stream_query_early")) return true;
     return !Breaks("stream_query_never") && Of(device, stream).Idle();
   }
@@ -200,15 +205,19 @@ class LateDevice {
         if (key >= 0 || key == KeyOf(device, 0)) queues.push_back(queue.get());
     }
     for (Queue* queue : queues) queue->Drain();
+    Report(device);
   }
   uint64_t EventCreate(int32_t) {
     const std::lock_guard<std::mutex> lock(mutex_);
     return static_cast<uint64_t>(++handles_);
   }
-  void EventDestroy(int32_t, uint64_t event) {
+  void EventDestroy(int32_t device, uint64_t event) {
     if (auto mark = MarkOf(event); mark && Breaks("event_destroy")) mark->Set();
-    const std::lock_guard<std::mutex> lock(mutex_);
-    marks_.erase(event);
+    {
+      const std::lock_guard<std::mutex> lock(mutex_);
+      marks_.erase(event);
+    }
+    Report(device);
   }
   void EventRecord(int32_t device, uint64_t event, uint64_t stream) {
     auto mark = std::make_shared<Mark>();
@@ -219,15 +228,18 @@ class LateDevice {
     }
     if (Breaks("record_early")) return mark->Set();
     Of(device, Breaks("record_stream0") ? 0 : stream).Add([mark] { mark->Set(); });
+    Report(device);
   }
   void EventWait(int32_t device, uint64_t event, uint64_t stream) {
     if (auto mark = MarkOf(event); mark && !Breaks("event_wait"))
       Of(device, stream).Add([mark] { mark->Wait(); });
   }
-  void EventSync(int32_t, uint64_t event) {
+  void EventSync(int32_t device, uint64_t event) {
     if (auto mark = MarkOf(event); mark && !Breaks("event_sync")) mark->Wait();
+    Report(device);
   }
-  bool EventQuery(int32_t, uint64_t event) {
+  bool EventQuery(int32_t device, uint64_t event) {
+    Report(device);
     if (Breaks("event_query_early")) return true;
     const auto mark = MarkOf(event);
     return !Breaks("event_query_never") && (!mark || mark->Done());
@@ -248,6 +260,7 @@ class LateDevice {
     if (Breaks("copy_now") || (Breaks("pinned_now") && (Pinned(to) || Pinned(from)))) return work();
     const int32_t device = to_device.backend ? to_device.index : from_device.index;
     Of(device, Breaks("copy_stream0") ? 0 : stream).Add(work);
+    Report(device);
   }
   void PeerCopy(void* to, int32_t to_device, const void* from, int32_t from_device, int64_t size,
                 uint64_t stream) {
@@ -284,8 +297,11 @@ class LateDevice {
   // What a kernel does, in its stream.
   void Run(uint64_t stream, const char* name, std::function<void()> work) {
     Say("%s in stream %d\n", name, static_cast<int>(stream));
+    const int32_t device = Current();
+    Report(device);
     if (Breaks("kernel_now")) return work();
-    Of(Current(), Breaks("kernel_stream0") ? 0 : stream).Add(std::move(work));
+    if (Fails()) work = [this, device] { failed_[device] = true; };
+    Of(device, Breaks("kernel_stream0") ? 0 : stream).Add(std::move(work));
   }
   void Quiesce() {
     Say("quiesce\n");
@@ -293,6 +309,21 @@ class LateDevice {
   }
 
  private:
+  bool Fails() {
+    const char* const setting = std::getenv("LATE_FAIL");
+    const std::string text = setting ? setting : "";
+    const std::lock_guard<std::mutex> lock(mutex_);
+    if (text != fail_) {
+      fail_ = text;
+      launches_ = 0;
+    }
+    const size_t colon = text.find(':');
+    return colon != std::string::npos && ++launches_ == std::atoi(text.c_str() + colon + 1);
+  }
+  void Report(int32_t device) {
+    if (failed_[device] && (std::getenv("LATE_LOST") || failed_[device].exchange(false)))
+      throw std::runtime_error("A unit of the late device has trapped.");
+  }
   // Handles are positive, and each device has a default stream.
   static int64_t KeyOf(int32_t device, uint64_t stream) {
     return stream ? static_cast<int64_t>(stream) : -1 - device;
@@ -327,6 +358,9 @@ class LateDevice {
   std::map<uint64_t, std::shared_ptr<Mark>> marks_;
   std::map<const char*, int64_t> pinned_;
   std::atomic<int64_t> used_[2] = {};
+  std::atomic<bool> failed_[2] = {};
+  std::string fail_;  // LATE_FAIL as it was last
+  int launches_ = 0;  // since then
 };
 
 LateDevice& Device() {
@@ -356,12 +390,20 @@ void Add(const MicaCall* call, MicaTensor* self, MicaTensor* other, MicaScalar a
   if (alpha.tag != MICA_SCALAR_INT || alpha.u.i != 1) throw mica::plugin::NotImplemented();
   Elementwise(call, "add", self, other, out, [](float x, float y) { return x + y; });
 }
+void Neg(const MicaCall* call, MicaTensor* self, MicaTensor* out) {
+  Elementwise(call, "neg", self, self, out, [](float x, float) { return -x; });
+}
+void Relu(const MicaCall* call, MicaTensor* self, MicaTensor* out) {
+  Elementwise(call, "relu", self, self, out, [](float x, float) { return std::max(x, 0.0F); });
+}
 
 void Init(const MicaHost*, const MicaRegistrar* r) {
   mica::plugin::Registrar registrar(r, "late");
   registrar.Device(mica::plugin::DeviceTableOf(Device()));
   registrar.Kernel<&Mul>("mul.out");
   registrar.Kernel<&Add>("add.out");
+  registrar.Kernel<&Neg>("neg.out");
+  registrar.Kernel<&Relu>("relu.out");
 }
 
 }  // namespace

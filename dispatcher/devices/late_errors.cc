@@ -1,0 +1,163 @@
+#include "dispatcher/devices/late_errors.h"
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <cstdlib>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/strip.h"
+#include "dispatcher/devices/graphs.h"
+#include "dispatcher/devices/streams.h"
+#include "dispatcher/plugins/status.h"
+#include "tensor/error.h"
+
+namespace mica {
+namespace {
+
+constexpr uint64_t kKept = 512;  // launches of a device
+constexpr size_t kSaid = 24;     // kinds of them in a message
+
+// Slots are written without a lock: a launch that is read while another takes its place is said as one of the
+// two, which is all that a message needs.
+struct Launch {
+  std::atomic<const char*> what{nullptr};  // NULL: waited for
+  std::atomic<uint64_t> stream{0};
+};
+struct Log {
+  std::atomic<MicaStatus> late{nullptr};
+  std::atomic<uint64_t> count{0};
+  std::atomic<uint64_t> waited{0};  // the launches before this one were waited for
+  std::array<Launch, kKept> launches;
+  Launch& At(uint64_t number) { return launches[number % kKept]; }
+  // The number of the oldest launch that counts.
+  uint64_t Begin(uint64_t end) const {
+    return std::max(waited.load(std::memory_order_relaxed), end > kKept ? end - kKept : 0);
+  }
+};
+
+// Logs are never destroyed: devices end after statics do.
+Log& LogOf(Device device) {
+  static thread_local std::pair<Device, Log*> last{{}, nullptr};
+  if (last.second && last.first == device) return *last.second;
+  static std::mutex mutex;
+  static auto* logs = new std::map<std::pair<int, int>, std::unique_ptr<Log>>();
+  const std::lock_guard lock(mutex);
+  std::unique_ptr<Log>& log = (*logs)[{device.backend, device.index}];
+  if (!log) log = std::make_unique<Log>();
+  last = {device, log.get()};
+  return *log;
+}
+
+struct Ran {
+  const char* what;
+  uint64_t stream;
+  int times;
+};
+
+// What ran since the device was last waited for, the newest first; "" where nothing did.
+std::string RanSentence(Device device) {
+  Log& log = LogOf(device);
+  const uint64_t end = log.count.load(std::memory_order_acquire);
+  std::vector<Ran> ran;
+  for (uint64_t i = end; i-- > log.Begin(end);) {
+    const char* const what = log.At(i).what.load(std::memory_order_relaxed);
+    const uint64_t stream = log.At(i).stream.load(std::memory_order_relaxed);
+    if (!what) continue;
+    const auto same = std::find_if(ran.begin(), ran.end(),
+                                   [&](const Ran& r) { return r.what == what && r.stream == stream; });
+    if (same == ran.end())
+      ran.push_back({what, stream, 1});
+    else
+      ++same->times;
+  }
+  std::string said;
+  for (size_t i = 0; i < std::min(ran.size(), kSaid); ++i)
+    absl::StrAppend(&said, said.empty() ? "" : ", ", absl::StripPrefix(ran[i].what, "mica::"), " in stream (",
+                    ran[i].stream, ")", ran[i].times > 1 ? absl::StrCat(" ", ran[i].times, " times") : "");
+  if (said.empty()) return "";
+  return absl::StrCat(" It may come from earlier work: since the device (", device.ToString(),
+                      ") was last waited for it ran, the newest first, ", said,
+                      ran.size() > kSaid ? absl::StrCat(" and ", ran.size() - kSaid, " others") : "",
+                      ". MICA_LAUNCH_BLOCKING=1 waits after each operator.");
+}
+
+// Throws the error of the status, with what ran where it is the device's own.
+[[noreturn]] void ThrowReported(Device device, MicaStatus status) {
+  if (HasOwnClass(status)) ThrowStatus(status);
+  try {
+    ThrowStatus(status);
+  } catch (const Error& e) {
+    const std::string ran = RanSentence(device);
+    const bool of_the_device = e.kind() == ErrorKind::kRuntime || e.kind() == ErrorKind::kInternal;
+    if (!of_the_device || ran.empty() || absl::StrContains(e.message(), "last waited for")) throw;
+    std::string message = e.message();
+    message.insert(std::min(message.find('\n'), message.size()), ran);
+    throw Error(e.kind(), std::move(message), e.file(), e.line());
+  }
+}
+
+bool Blocking() {
+  static const bool blocking = [] {
+    const char* const value = std::getenv("MICA_LAUNCH_BLOCKING");
+    return value && std::string_view(value) == "1";
+  }();
+  return blocking;
+}
+
+}  // namespace
+
+void KeepLate(Device device, MicaStatus status) noexcept {
+  if (!status) return;
+  MicaStatus none = nullptr;
+  const MicaStatus kept = CatchAll([&] { ThrowReported(device, status); });
+  if (!LogOf(device).late.compare_exchange_strong(none, kept)) DropStatus(kept);
+}
+
+void RaiseReported(Device device, MicaStatus status) {
+  std::atomic<MicaStatus>& late = LogOf(device).late;
+  if (late.load(std::memory_order_relaxed)) [[unlikely]] {
+    if (const MicaStatus kept = late.exchange(nullptr)) {
+      DropStatus(status);
+      ThrowStatus(kept);
+    }
+  }
+  if (status) [[unlikely]]
+    ThrowReported(device, status);
+}
+
+void Launched(Device device, const char* what, uint64_t stream) {
+  Log& log = LogOf(device);
+  Launch& launch = log.At(log.count.fetch_add(1, std::memory_order_acq_rel));
+  launch.stream.store(stream, std::memory_order_relaxed);
+  launch.what.store(what, std::memory_order_relaxed);
+  if (Blocking() && !Recording() && !IsRecorded({device, stream})) SynchronizeStream({device, stream});
+}
+
+WaitedFor::WaitedFor(Device device, std::optional<uint64_t> stream)
+    : device_(device), stream_(stream), count_(LogOf(device).count.load(std::memory_order_acquire)) {}
+
+WaitedFor::~WaitedFor() {
+  Log& log = LogOf(device_);
+  uint64_t left = count_;  // the oldest launch of another stream
+  for (uint64_t i = count_; stream_ && i-- > log.Begin(count_);) {
+    Launch& launch = log.At(i);
+    if (launch.stream.load(std::memory_order_relaxed) == *stream_)
+      launch.what.store(nullptr, std::memory_order_relaxed);
+    else if (launch.what.load(std::memory_order_relaxed))
+      left = i;
+  }
+  uint64_t before = log.waited.load(std::memory_order_relaxed);
+  while (before < left && !log.waited.compare_exchange_weak(before, left)) {
+  }
+}
+
+}  // namespace mica

@@ -1,0 +1,42 @@
+// Errors that a device reports later than the call that caused them.
+//
+// A device runs what was queued earlier, so a status of its table may be about any work since it was last
+// waited for. The host keeps the last launches of each device and says them with the error. Where nobody can
+// be told (memory is given back, an event ends), it keeps the first error of the device, and the next call
+// that can raise does: a launch, a copy, a query, a wait. None is dropped.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+
+#include <mica/abi.h>
+#include "tensor/device.h"
+
+namespace mica {
+
+// Keeps what a call to the device's table answered where nobody can be told. Owns the status.
+void KeepLate(Device device, MicaStatus status) noexcept;
+// Raises what was kept, else `status`, with what ran. Owns the status; NULL is no error.
+void RaiseReported(Device device, MicaStatus status);
+inline void RaiseLate(Device device) { RaiseReported(device, nullptr); }
+
+// A kernel or a copy was queued. `what` lives as long as the process. With MICA_LAUNCH_BLOCKING=1 it is
+// waited for, so that its error is raised here.
+void Launched(Device device, const char* what, uint64_t stream);
+
+// Stands around a wait for a stream of the device, or for all of them: what was launched before it is no more
+// among what ran, also where the wait failed, as the error has said it.
+class WaitedFor {
+ public:
+  explicit WaitedFor(Device device, std::optional<uint64_t> stream = std::nullopt);
+  ~WaitedFor();
+  WaitedFor(const WaitedFor&) = delete;
+  WaitedFor& operator=(const WaitedFor&) = delete;
+
+ private:
+  const Device device_;
+  const std::optional<uint64_t> stream_;
+  const uint64_t count_;  // launches before
+};
+
+}  // namespace mica

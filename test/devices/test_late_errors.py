@@ -1,0 +1,150 @@
+"""Errors that a device reports later than the call that caused them, on test/conformance/late_device.cc:
+each is raised, by the next call that can, with the operator and the stream that were running."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from process import printed, ran
+
+START = """
+import os, random, sys
+import mica
+OPERATORS = {
+    "mul.Tensor": lambda x: x * x, "add.Tensor": lambda x: x + x, "neg": lambda x: -x, "relu": mica.relu,
+}
+def fails(number):
+    fails.count += 1
+    os.environ["LATE_FAIL"] = f"{fails.count}:{number}"  # the number-th kernel from now on
+fails.count = 0
+def error(call):
+    try:
+        call()
+    except RuntimeError as e:
+        return str(e)
+"""
+
+
+def run(late_device: Path, program: str, **settings: str) -> str:
+    return printed(START + program, timeout=300, MICA_PLUGINS=str(late_device), **settings).strip()
+
+
+RANDOM = """
+draw = random.Random(int(os.environ["SEED"]))
+devices = ["late:0", "late:1"]
+streams = {d: [mica.current_stream(d), mica.Stream(d), mica.Stream(d)] for d in devices}
+inputs = {d: mica.ones(64).to(d) for d in devices}
+for d in devices:
+    mica.synchronize(d)
+
+def drop_what_another_stream_uses(y, s):  # the allocator records an event, asks it, and takes memory back
+    y.record_stream(s)
+    del y
+    mica.empty_cache(s.device)
+
+ENDS = [
+    lambda y, s: s.synchronize(),
+    lambda y, s: mica.synchronize(s.device),
+    lambda y, s: s.record_event().synchronize(),
+    lambda y, s: mica.empty_cache(s.device),
+    lambda y, s: s.query(),
+    lambda y, s: y.cpu(),
+    drop_what_another_stream_uses,
+]
+seen = 0
+for _ in range(500):
+    device = draw.choice(devices)
+    calls = [(draw.choice(sorted(OPERATORS)), draw.choice(streams[device])) for _ in range(draw.randint(1, 40))]
+    number = draw.randint(1, len(calls))
+    fails(number)
+    def run():
+        for name, s in calls:
+            with mica.stream(s):
+                y = OPERATORS[name](inputs[device])
+        draw.choice(ENDS)(y, draw.choice(streams[device]))
+        del y
+        mica.synchronize(device)
+    said = error(run) or "nothing"
+    name, s = calls[number - 1]
+    seen += "has trapped" in said and f"{name} in stream ({s.handle})" in said and f"({device})" in said
+    again = error(lambda: mica.synchronize(device))
+    assert again is None, again  # it is said once
+print(seen)
+"""
+
+
+def test_errors_of_500_random_launches_are_raised_with_their_operators(late_device: Path) -> None:
+    assert run(late_device, RANDOM, SEED="18", LATE_MICROSECONDS="0") == "500"
+
+
+def test_the_allocator_drops_no_error(late_device: Path) -> None:
+    program = """
+import time
+x, other = mica.ones(64).to("late"), mica.Stream("late")
+def give_back(results, other):
+    y = results.pop()
+    if other:  # an event is recorded behind the other stream's work, and the device reports there
+        y.record_stream(other)
+    del y
+    mica.empty_cache("late")
+
+for s in (None, other):
+    fails(1)
+    results = [mica.relu(x)]
+    time.sleep(0.05)
+    said = [error(lambda: give_back(results, s))]
+    said.append(error(lambda: mica.synchronize("late")))
+    print([bool(e) and "relu in stream (0)" in e for e in said])
+"""
+    # empty_cache waits without raising; whoever waits next is told.
+    assert run(late_device, program).splitlines() == ["[False, True]"] * 2
+
+
+def test_an_error_is_raised_on_its_own_device(late_device: Path) -> None:
+    program = """
+import time
+x, y = mica.ones(64).to("late:0"), mica.ones(64).to("late:1")
+fails(1)
+z = x * x
+time.sleep(0.1)
+del z
+mica.empty_cache("late:0")
+print(error(lambda: (y + y).cpu()), "mul.Tensor in stream (0)" in error(lambda: x + x))
+"""
+    assert run(late_device, program) == "None True"
+
+
+def test_launch_blocking_raises_in_the_operator(late_device: Path) -> None:
+    program = """
+x = mica.ones(64).to("late")
+right = 0
+for name, f in OPERATORS.items():
+    for number in (1, 2, 3):
+        fails(number)
+        said = [error(lambda: f(x)) for f in (*[OPERATORS["mul.Tensor"]] * (number - 1), f)]
+        right += said[:-1] == [None] * (number - 1) and f"in {name}(" in said[-1]
+        right += "has trapped" in said[-1] and said[-1].count(" in stream (") == 1
+print(right)
+"""
+    assert run(late_device, program, MICA_LAUNCH_BLOCKING="1") == "24"
+
+
+def test_after_a_lost_device_cpu_tensors_are_saved_and_the_process_ends(
+    late_device: Path, tmp_path: Path
+) -> None:
+    program = """
+kept, x = mica.arange(10), mica.ones(64).to("late")
+streams = [mica.Stream("late") for _ in range(3)]
+fails(2)
+with mica.stream(streams[0]):
+    y = [x * x, x + x, -x]
+    event = streams[0].record_event()
+first = error(lambda: mica.synchronize("late"))
+print("add.Tensor in stream" in first, "has trapped" in error(lambda: x.cpu()), "has trapped" in error(lambda: x + x))
+del y[0]
+mica.save({"kept": kept + 1}, sys.argv[1])
+print(mica.load(sys.argv[1])["kept"].sum().item(), (mica.ones(4).to("late:1") + 1).sum().item())
+"""
+    settings = {"MICA_PLUGINS": str(late_device), "LATE_LOST": "1"}
+    result = ran(START + program, str(tmp_path / "kept.mica"), timeout=60, **settings)
+    assert (result.returncode, result.stdout.split()) == (0, ["True", "True", "True", "55", "8.0"]), result
