@@ -118,3 +118,18 @@ def test_a_crash_and_a_hang_are_rows(late_device: Path) -> None:
     found = verdicts(late_device, "hang", 3, "copies: empty", "memory: statistics")
     assert "did not end within 3 s" in found["copies: empty and single elements"][1]
     assert found["memory: statistics"] == ["passes"]
+
+
+PARALLEL = """
+import json
+from mica.conformance.kit import conform
+options = {"operators": ["add.Tensor", "mul.Tensor", "neg", "relu", "sin"], "dtypes": ["float32"]}
+told = [[(r.check, r.name, r.verdict, r.cases) for r in conform("late", jobs=jobs, **options).rows] for jobs in (1, 3)]
+print(json.dumps([len(told[0]), told[0] == told[1]]))
+"""
+
+
+def test_jobs_change_no_row(late_device: Path) -> None:
+    said = printed(PARALLEL, timeout=300, MICA_PLUGINS=str(late_device), LATE_MICROSECONDS="0")
+    rows, same = json.loads(said.splitlines()[-1])
+    assert rows > 10 and same

@@ -26,6 +26,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--ops", **words, help="only these operators: add,mul.Tensor")
     parser.add_argument("--dtypes", **words, help="only these dtypes: float32,int64")
     parser.add_argument("--checks", **words, help=f"only these of {','.join(GROUPS)}")
+    parser.add_argument("--jobs", type=int, default=1, metavar="N", help="so many operators at once")
     parser.add_argument("--report", metavar="HTML", help="write a page with everything")
     parser.add_argument("--json", metavar="JSON", help="write everything as JSON")
     parser.add_argument(
@@ -74,6 +75,7 @@ def run(arguments: argparse.Namespace) -> int:
             operators=arguments.ops,
             dtypes=arguments.dtypes,
             groups=arguments.checks,
+            jobs=max(1, arguments.jobs),
             progress=_progress,
         )
     except (RuntimeError, ValueError) as error:

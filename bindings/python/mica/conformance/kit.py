@@ -17,7 +17,7 @@ from mica.conformance.operator_checks import ALL_DTYPES, CHECKS, check_operator,
 from mica.conformance.operators import ENTRIES
 from mica.conformance.results import Report, Row
 from mica.conformance.speed import measure
-from mica.conformance.worker import Task, Watch, run_isolated
+from mica.conformance.worker import Task, Watch, run_in_parallel
 
 # After transform_checks has added its own.
 _FILES = ("copy_checks", "stream_checks", "memory_checks", "process_checks")
@@ -96,16 +96,20 @@ def conform(
     operators: list[str] | None = None,
     dtypes: list[str] | None = None,
     groups: list[str] | None = None,
+    jobs: int = 1,
     progress: Callable[[int, int], None] = lambda done, total: None,
 ) -> Report:
-    """Runs the groups (all of GROUPS by default); `operators` and `dtypes` narrow those of operators."""
+    """Runs the groups (all of GROUPS by default); `operators` and `dtypes` narrow those of operators.
+
+    `jobs` operators run at once, in processes of their own; a device that lives in this process runs one.
+    """
     load_checks()
     mica.empty([1], device=device)  # an unknown device is said here
     wanted = groups or list(GROUPS)
     tasks = _tasks(device, operators or [], dtypes or ALL_DTYPES, wanted)
     report = Report(device, _about(device), [])
     isolated = bool(_plugin_of(device).get("path"))
-    for number, rows in enumerate(run_isolated(tasks) if isolated else map(run_task, tasks)):
+    for number, rows in enumerate(run_in_parallel(tasks, jobs) if isolated else map(run_task, tasks)):
         progress(number, len(tasks))
         report.rows += rows
     if "speed" in wanted and not operators:
