@@ -14,15 +14,27 @@ namespace mica {
 
 namespace {
 
+constexpr int32_t kExtensionDevice = 12;
+
 struct NameTable {
   std::mutex mutex;
   std::atomic<int> count{2};
   std::array<std::string, keys::kBackendCount> names{"cpu", "meta"};
+  std::array<std::atomic<int32_t>, keys::kBackendCount> dlpack_types{1, kExtensionDevice};
 };
 
 NameTable& Table() {
   static NameTable* table = new NameTable();  // never destroyed: threads may outlive statics
   return *table;
+}
+
+int32_t DlpackTypeOfName(std::string_view name) {
+  return name == "cuda"     ? 2
+         : name == "opencl" ? 4
+         : name == "vulkan" ? 7
+         : name == "metal"  ? 8
+         : name == "rocm"   ? 10
+                            : kExtensionDevice;
 }
 
 std::string KnownBackends() {
@@ -88,8 +100,16 @@ int RegisterBackendName(std::string_view name) {
   MICA_CHECK(count < keys::kBackendCount, "The backend (", ToAbsl(name), ") finds all ", keys::kBackendCount,
              " places taken (", KnownBackends(), ").");
   table.names[count] = std::string(name);
+  table.dlpack_types[count].store(DlpackTypeOfName(name), std::memory_order_relaxed);
   table.count.store(count + 1, std::memory_order_release);
   return count;
+}
+
+int32_t DlpackTypeOf(int backend) {
+  return Table().dlpack_types[static_cast<size_t>(backend)].load(std::memory_order_relaxed);
+}
+void SetDlpackType(int backend, int32_t type) {
+  Table().dlpack_types[static_cast<size_t>(backend)].store(type, std::memory_order_relaxed);
 }
 
 std::string Device::ToString() const {

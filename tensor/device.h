@@ -49,4 +49,9 @@ int RegisterBackendName(std::string_view name);
 const std::string& BackendName(int index);
 int BackendNameCount();
 
+// DLPack's number for a backend's memory: what its name says ("cuda", "rocm"; 12, an extension device, for
+// Mica's own names) until its device says another.
+int32_t DlpackTypeOf(int backend);
+void SetDlpackType(int backend, int32_t type);
+
 }  // namespace mica

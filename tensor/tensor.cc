@@ -53,17 +53,6 @@ int64_t CheckedExtent(IntSpan sizes, IntSpan strides, int64_t item_size) {
   return bytes;
 }
 
-// DLPack's code of a backend beside the CPU's; Mica's own names have the extension code.
-__attribute__((noinline)) int32_t DLTypeOfDevice(int backend) {
-  const std::string& name = BackendName(backend);
-  return name == "cuda"     ? 2
-         : name == "opencl" ? 4
-         : name == "vulkan" ? 7
-         : name == "metal"  ? 8
-         : name == "rocm"   ? 10
-                            : 12;
-}
-
 // Where a tensor is and what its elements are, as its face says it.
 struct Kind {
   MicaDLDevice device;
@@ -72,7 +61,7 @@ struct Kind {
   KeySet keys;
 };
 Kind KindOf(DType dtype, Device device) {
-  return {{device.is_cpu() ? 1 : DLTypeOfDevice(device.backend), device.index},
+  return {{DlpackTypeOf(device.backend), device.index},
           internal::kDTypeInfo[static_cast<int>(dtype)],
           static_cast<uint64_t>(dtype) << MICA_TENSOR_DTYPE_SHIFT | static_cast<uint64_t>(device.backend)
                                                                         << MICA_TENSOR_BACKEND_SHIFT,

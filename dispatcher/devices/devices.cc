@@ -115,6 +115,7 @@ const MicaDeviceTable* KeepDeviceTable(const MicaDeviceTable& table) {
 
 void PublishDeviceTable(const char* name, const MicaDeviceTable* kept) {
   const int backend = RegisterBackendName(name);
+  if (kept->dlpack_type) SetDlpackType(backend, static_cast<int32_t>(kept->dlpack_type));
   At(backend).table.store(kept, std::memory_order_release);
   At(backend).count.store(-1, std::memory_order_release);
   if (backend == keys::kCpu) return;
@@ -148,6 +149,8 @@ const MicaDeviceTable* LiveDeviceTable(int backend) {
 int DeviceCount(int backend) {
   if (backend < 0 || backend >= BackendNameCount()) return 0;
   if (backend < 2) return 1;
+  // The name may be known, and its plugin found and not opened.
+  if (!DeviceTable(backend)) EnsureProvider(absl::StrCat("backend:", BackendName(backend)));
   Registered& device = At(backend);
   int count = device.count.load(std::memory_order_acquire);
   if (count >= 0) return count;

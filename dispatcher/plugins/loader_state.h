@@ -32,7 +32,9 @@ struct Loader {
   PluginFinder finder = nullptr;
   bool searched = false;  // MICA_PLUGINS and the folders
   bool asked_finder = false;
-  int depth = 0;  // how often the holder holds the mutex
+  int depth = 0;    // how often the holder holds the mutex
+  size_t told = 0;  // plugins found and backends named when the hook was last called
+  void (*backends_hook)() = nullptr;
   uint64_t disables = 0;
   // What plugins may still point to: never freed, as they are never unmapped.
   std::vector<std::shared_ptr<const void>> kept;

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
 #include "dispatcher/plugins/host.h"
 #include "dispatcher/plugins/loader_state.h"
 #include "dispatcher/plugins/start_plugin.h"
@@ -61,8 +62,15 @@ LoaderLock::~LoaderLock() {
   Loader& l = GetLoader();
   const bool outermost = --l.depth == 0;
   if (borrowed_.owns_lock()) return;
+  void (*hook)() = nullptr;
+  const size_t known = l.entries.size() + static_cast<size_t>(BackendNameCount());
+  if (outermost && l.told != known) {
+    l.told = known;
+    hook = l.backends_hook;
+  }
   l.mutex.unlock();
   if (outermost) HoldWarnings(false);
+  if (hook) hook();
 }
 
 Entry& AddCandidate(Loader& l, const std::string& path, const std::string& found_by,
@@ -182,6 +190,32 @@ std::vector<PluginInfo> Plugins() {
     out.push_back(e->info);
   }
   return out;
+}
+
+std::vector<std::string> KnownBackends(bool all) {
+  constexpr absl::string_view kKind = "backend:";
+  const LoaderLock lock;
+  Loader& l = GetLoader();
+  Search(l);
+  if (all) AskFinder(l);
+  std::vector<std::string> names;
+  for (int b = 0; b < BackendNameCount(); ++b) names.push_back(BackendName(b));
+  for (const auto& e : l.entries) {
+    if (e->info.state != PluginState::kFound) continue;
+    for (const absl::string_view item : absl::StrSplit(e->info.manifest.provides, ',')) {
+      if (item.substr(0, kKind.size()) != kKind) continue;
+      const std::string name(item.substr(kKind.size()));
+      if (std::find(names.begin(), names.end(), name) == names.end()) names.push_back(name);
+    }
+  }
+  return names;
+}
+
+void SetBackendsHook(void (*hook)()) {
+  const LoaderLock lock;
+  Loader& l = GetLoader();
+  l.backends_hook = hook;
+  l.told = l.entries.empty() ? static_cast<size_t>(BackendNameCount()) : 0;
 }
 
 std::vector<Registration> RegistrationsOf(std::string_view path) {

@@ -53,6 +53,13 @@ void DiscoverPlugins();
 // Adds a folder of descriptions to look in.
 void AddPluginFolder(const std::string& folder);
 
+// The names of all backends: those registered, then those that plugins bring which were found and not opened.
+// `all`: the finder (below) is asked, too.
+std::vector<std::string> KnownBackends(bool all);
+// Called when plugins were found or opened, so that there may be more backends: on the thread that did it,
+// which then holds nothing of the loader's.
+void SetBackendsHook(void (*hook)());
+
 // A place to look for plugins that is slow to ask: it is asked once, when nothing
 // in the folders provides what is needed, or when all plugins are listed.
 struct FoundPlugin {

@@ -17,9 +17,9 @@ pytestmark = pytest.mark.usefixtures("simt")
 @pytest.fixture
 def gpu(simt):
     """The functions that mica.cuda has, for the simulated GPU."""
-    from mica.accelerator import _functions_of
+    from mica._devices import modules
 
-    return _functions_of(DEVICE)
+    return modules.of(DEVICE)
 
 
 def new(gpu):
@@ -769,8 +769,8 @@ def test_a_child_drops_what_its_parent_records(simt_plugin):
     program = """
 import gc, os, sys
 import mica
-from mica.accelerator import _functions_of
-gpu = _functions_of(sys.argv[1])
+from mica._devices import modules
+gpu = modules.of(sys.argv[1])
 g = gpu.CUDAGraph() if sys.argv[1] == "cuda" else gpu.Graph()
 x = mica.ones(3, device=sys.argv[1])
 gpu.synchronize()
@@ -794,8 +794,8 @@ def test_the_end_of_a_process_with_a_graph(simt_plugin):
     program = """
 import sys
 import mica
-from mica.accelerator import _functions_of
-gpu = _functions_of(sys.argv[1])
+from mica._devices import modules
+gpu = modules.of(sys.argv[1])
 new = gpu.CUDAGraph if sys.argv[1] == "cuda" else gpu.Graph
 x, g = mica.ones(4, device=sys.argv[1]), new()
 with gpu.graph(g):

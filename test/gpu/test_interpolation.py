@@ -7,7 +7,7 @@ from gpu_device import DEVICE
 
 import mica
 from mica import nn
-from mica.accelerator import _functions_of
+from mica._devices import modules
 
 pytestmark = pytest.mark.usefixtures("simt")
 F = nn.functional
@@ -240,7 +240,7 @@ def test_what_is_no_interpolation_is_refused_as_on_the_cpu():
 @pytest.mark.parametrize("mode", ["nearest", "bilinear", "bicubic aa"])
 def test_a_graph_records_interpolation(mode):
     """Its tables come from pinned memory, which each replay reads again."""
-    gpu = _functions_of(DEVICE)
+    gpu = modules.of(DEVICE)
     graph = gpu.CUDAGraph() if DEVICE == "cuda" else gpu.Graph()
     x = values((2, 3, 5, 6), "float32").to(DEVICE)
     result_and_gradient(x, DEVICE, (10, 9), mode)  # compiles

@@ -1,7 +1,8 @@
 """`./dev conformance [names...]`: Mica against torch's own operator database.
 
 Without names: every operator, and with `--write` the page docs/reference/conformance.md. Names are
-patterns of OpInfo names ("linalg.*", "nn.functional.pad:reflect"). `--check sizes` grows the samples to
+patterns of OpInfo names ("linalg.*", "nn.functional.pad:reflect"). `--device simt` runs Mica's side on
+another backend, with every sample. `--check sizes` grows the samples to
 the kernels' own sizes, which takes an hour for all. `--suite` runs a fifth of
 the samples (all for `kind`), some of them grown, and compares with test/opinfo/expected_failures.txt; `--suite --write` renews that
 list, or its lines of the operators named.
@@ -38,10 +39,16 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--check", nargs="+", default=[], choices=CHECKS)
     parser.add_argument("--share", type=float, help="of the samples (1; the suite 0.2); at least one is run")
     parser.add_argument("--failures", type=int, default=12, help="shown of each named operator")
+    parser.add_argument(
+        "--device", default="cpu", help="the backend that Mica's side runs on; MICA_PLUGINS opens it"
+    )
     parser.add_argument("--processes", type=int, default=2)
     parser.add_argument("--write", action="store_true", help="write the page and the expected failures")
     parser.add_argument("--suite", action="store_true", help="the suite: compare with the expected failures")
-    return parser.parse_args()
+    options = parser.parse_args()
+    if options.device != "cpu" and (options.suite or options.write):
+        parser.error("the page and the list of expected failures are the CPU's: --device goes with neither")
+    return options
 
 
 def show(report: Report, limit: int) -> None:
@@ -71,7 +78,12 @@ def main() -> int:
     RESULTS.parent.mkdir(parents=True, exist_ok=True)
     start = time.monotonic()
     chosen = scope.entries(options.names)
-    run(chosen, Options(options.dtype, options.check, share, options.suite), options.processes, done)
+    run(
+        chosen,
+        Options(options.dtype, options.check, share, options.suite, options.device),
+        options.processes,
+        done,
+    )
     reports.sort(key=lambda r: r.key)
     for what, agree, total in table.totals(reports):
         print(f"{what:<36}{agree:>8} of{total:>8}  {table.percent(agree, total)}")

@@ -27,7 +27,7 @@ from typing import Any
 
 import mpmath
 import torch
-from translate import to_torch
+from translate import device, to_torch
 
 import mica
 
@@ -104,6 +104,8 @@ def _leaf(got: Any, expected: Any, index: int, rules: Rules, references: Referen
         return f"dtype {_word(got.dtype)}, torch {_word(expected.dtype)}", False
     if tuple(got.shape) != tuple(expected.shape):
         return f"shape {tuple(got.shape)}, torch {tuple(expected.shape)}", False
+    if got.device.type != (device() if expected.device.type == "cpu" else expected.device.type):
+        return f"on {got.device}, torch on {expected.device}", False
     loose = expected.numel() > 0 and _strides(got) != _strides(expected)
     if loose and (rules.strides or expected.untyped_storage().data_ptr() in references.memory):
         return f"strides {tuple(got.stride())}, torch {tuple(expected.stride())}", False

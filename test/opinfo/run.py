@@ -32,6 +32,7 @@ import scope
 import sizes
 import tangents
 import torch
+import translate
 from agree import flatten
 from otherwise import otherwise
 from rules import UNGROWN, any_index, factors, goes_along, is_random, needs_rank
@@ -65,6 +66,7 @@ class Options:
     checks: list[str] = field(default_factory=list)
     share: float = 1.0
     suite: bool = False  # the checks of the suite, `sizes` in part
+    device: str = "cpu"  # the backend that Mica's side runs on
 
 
 @dataclass
@@ -275,9 +277,12 @@ class _Worker:
         theirs.close()
 
     def _main(self, pipe: Any) -> None:
-        resource.setrlimit(resource.RLIMIT_AS, (_MEMORY, _MEMORY))
+        if self.options.device == "cpu":  # devices reserve addresses that they never use
+            resource.setrlimit(resource.RLIMIT_AS, (_MEMORY, _MEMORY))
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
         torch.set_num_threads(1)
+        if self.options.device != "cpu":  # here, since a device that was used does not survive a fork
+            translate.run_on(self.options.device)
 
         def note(number: int) -> None:
             self.place[:] = struct.pack("q", number)

@@ -25,6 +25,20 @@ class AbsentError(Exception):
     """Mica has nothing under this name."""
 
 
+_device = ["cpu"]  # where Mica computes what torch computes on the CPU
+
+
+def device() -> str:
+    """The backend that Mica's side runs on."""
+    return _device[0]
+
+
+def run_on(name: str) -> None:
+    """Lets Mica's side run on a backend: its tensors are there, and what is made without a device is made there."""
+    _device[0] = name
+    mica.set_default_device(name)
+
+
 def _walk(root: Any, path: str) -> Any:
     found = root
     for part in filter(None, path.split(".")):
@@ -167,15 +181,17 @@ def _tensor(x: torch.Tensor, memo: dict[Any, Any]) -> mica.Tensor:
     """The tensor in Mica: a copy of its storage, once, and its view of that."""
     x = x.resolve_conj().resolve_neg() if x.is_conj() or x.is_neg() else x
     dtype = getattr(mica, str(x.dtype).removeprefix("torch."))
-    if x.device.type != "cpu":
-        return mica.empty_strided(list(x.shape), list(x.stride()), dtype=dtype, device=x.device.type)
+    where = device() if x.device.type == "cpu" else x.device.type
     storage = x.untyped_storage()
-    if storage.nbytes() == 0 or x.is_sparse:
-        return mica.empty_strided(list(x.shape), list(x.stride()), dtype=dtype)
+    if x.device.type != "cpu" or storage.nbytes() == 0 or x.is_sparse:
+        return mica.empty_strided(list(x.shape), list(x.stride()), dtype=dtype, device=where)
     place = ("storage", storage.data_ptr())
     if place not in memo:
         bits = np.array(torch.empty(0, dtype=torch.uint8).set_(storage).numpy())
-        memo[place] = storage, mica.from_numpy(bits)  # kept, so that no later storage has its address
+        memo[place] = (
+            storage,
+            mica.from_numpy(bits).to(where),
+        )  # kept, so that no later storage has its address
     flat = memo[place][1]
     usable = flat.numel() // dtype.itemsize * dtype.itemsize
     flat = flat[:usable].view(dtype)
@@ -196,11 +212,13 @@ def to_mica(value: Any, memo: dict[Any, Any] | None = None) -> Any:
             raise AbsentError(f"mica.{word}")
         return getattr(mica, word)
     if isinstance(value, torch.device):
-        return mica.device(str(value))
+        return mica.device(device() if value.type == "cpu" else str(value))
+    if isinstance(value, str) and value == "cpu":
+        return device()
     if isinstance(value, torch.Size):
         return mica.Size(value)
     if isinstance(value, torch.Generator):
-        return mica.Generator().manual_seed(value.initial_seed())
+        return mica.Generator(device()).manual_seed(value.initial_seed())
     if isinstance(value, tuple) and type(value) is not tuple:
         return tuple(to_mica(v, memo) for v in value)
     if isinstance(value, (tuple, list)):
@@ -221,7 +239,7 @@ def to_mica(value: Any, memo: dict[Any, Any] | None = None) -> Any:
 def to_torch(value: Any) -> Any:
     """A result of Mica as tensors of torch, without copying but for lazy conjugates; float8 and bfloat16 by their bits."""
     if isinstance(value, mica.Tensor):
-        value = value.detach().resolve_conj().resolve_neg()
+        value = value.detach().cpu().resolve_conj().resolve_neg()
         dtype = getattr(torch, str(value.dtype).split(".")[-1])
         if dtype in _FROM_STORAGE:
             bits = mica.int16 if dtype == torch.bfloat16 else mica.uint8

@@ -34,6 +34,7 @@ _install_legacy_types(globals())
 from math import e as e, inf as inf, nan as nan, pi as pi  # noqa: E402
 
 from mica._devices import *  # noqa: E402, F403
+from mica._devices import modules as _modules  # noqa: E402
 from mica._devices.random_state import (  # noqa: E402
     default_generator as default_generator,
     get_rng_state as get_rng_state,
@@ -66,6 +67,8 @@ from mica._tensor.dtype_limits import (  # noqa: E402
 )
 from mica._tensor.exchange import *  # noqa: E402, F403
 from mica._tensor.printing import set_printoptions as set_printoptions  # noqa: E402
+
+_modules.find_on_import()
 
 newaxis = None
 _OF_AMP = (
@@ -204,8 +207,12 @@ else:
             from mica.optim import _fused
 
             return getattr(_fused, name)
+        module = None if name.startswith("_") else _modules.find(name)
+        if module is not None:
+            globals()[name] = module
+            return module
         raise AttributeError(f"module 'mica' has no attribute '{name}'")
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *_LAZY, *_OF_AMP, *_OF_SERIALIZATION, "vmap"})
+    return sorted({*globals(), *_LAZY, *_OF_AMP, *_OF_SERIALIZATION, *_modules.names(), "vmap"})

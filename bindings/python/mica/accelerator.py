@@ -3,20 +3,17 @@ first backend beside the CPU that is loaded. mica.cuda has the same for "cuda"."
 
 from __future__ import annotations
 
-import functools
-from types import SimpleNamespace
 from typing import Any
 
-import mica
 from mica import _C
 from mica._devices import (
     accelerators,
-    backend_module,
     empty_cache as empty_cache,
     max_memory_allocated as max_memory_allocated,
     memory_allocated as memory_allocated,
     memory_reserved as memory_reserved,
     memory_stats as memory_stats,
+    modules as _modules,
     reset_peak_memory_stats as reset_peak_memory_stats,
     set_stream as set_stream,
 )
@@ -57,6 +54,9 @@ def current_device_index() -> int:
         0
     """
     return int(_functions().current_device())
+
+
+current_device_idx, set_device_idx = current_device_index, set_device_index  # torch's older names
 
 
 class device_index:
@@ -128,6 +128,49 @@ def current_stream(device: Any = None, /) -> Any:
     return _functions().current_stream(device)
 
 
+def get_memory_info(device: Any = None, /) -> tuple[int, int]:
+    """Returns the free and the total memory of a device of the accelerator, in bytes.
+
+    As `torch.accelerator.get_memory_info`.
+
+    Args:
+        device (int, str or device, optional): The device that is meant. Default: None, the current one.
+
+    Returns:
+        tuple of 2 int: Free and total bytes; -1 if the device does not know.
+
+    Raises:
+        RuntimeError: There is no such device.
+
+    Example:
+        >>> if mica.accelerator.is_available():
+        ...     free, total = mica.accelerator.get_memory_info()
+    """
+    found: tuple[int, int] = _functions().mem_get_info(device)
+    return found
+
+
+def max_memory_reserved(device: Any = None, /) -> int:
+    """Returns what `memory_reserved()` returns, since no maximum of it is kept.
+
+    As `torch.accelerator.max_memory_reserved`.
+
+    Args:
+        device (int, str or device, optional): The device that is meant. Default: None, the current one.
+
+    Returns:
+        int: Bytes.
+
+    Raises:
+        RuntimeError: There is no such device.
+
+    Example:
+        >>> if mica.accelerator.is_available():
+        ...     taken = mica.accelerator.max_memory_reserved()
+    """
+    return int(_functions().max_memory_reserved(device))
+
+
 class Graph(_Recorded):
     """Work of the accelerator's current stream that is recorded once and run again with one call.
 
@@ -184,14 +227,7 @@ def _functions() -> Any:
     accelerator = current_accelerator()
     if accelerator is None:
         raise RuntimeError("No plugin provides an accelerator; mica.plugins() lists what is loaded.")
-    return _functions_of(accelerator.type)
-
-
-@functools.cache
-def _functions_of(backend: str) -> Any:
-    if backend in ("cuda", "mps", "xpu"):
-        return getattr(mica, backend)
-    return SimpleNamespace(**backend_module.functions(backend))
+    return _modules.of(accelerator.type)
 
 
 def current_accelerator(check_available: bool = False) -> Any:

@@ -1,10 +1,5 @@
 """mica.cuda: the devices of the backend "cuda". Programs ask before they use one."""
 
-from __future__ import annotations
+from mica._devices import modules as _modules
 
-from mica import _C
-from mica._devices import backend_module as _backend_functions
-
-_backend_functions.install(globals(), "cuda")
-OutOfMemoryError = _C.OutOfMemoryError
-default_generators: tuple[object, ...] = ()
+_modules.fill(__name__, "cuda")

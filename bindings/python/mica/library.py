@@ -14,6 +14,7 @@ from typing import Any
 import mica
 from mica import _C
 from mica._C import Object as Object, Tensor, dtype
+from mica._devices.numbered import python_name
 from mica._devices.python_backend import (
     Device as Device,
     register_device as register_device,
@@ -22,13 +23,9 @@ from mica._runtime import layer_rules as _rules
 from mica.ops import OpOverload
 from mica.utils import _pytree
 
-# torch's names of dispatch keys, for programs that come from there.
+# torch's names of dispatch keys that name no backend, for programs that come from there.
 _KEYS = {
-    "CPU": "cpu",
-    "CUDA": "cuda",
-    "Meta": "meta",
     "Autograd": "Autograd",
-    "AutogradCPU": "Autograd",
     "CompositeImplicitAutograd": "Composite",
     "CompositeExplicitAutograd": "Composite",
     "": "Composite",
@@ -36,7 +33,25 @@ _KEYS = {
 
 
 def _key(name: str) -> str:
-    return _KEYS.get(name, name)
+    """The layer or backend that a key of torch's or Mica's names: "ACME" is the backend "acme", and so is
+    "PrivateUse1" where the program calls its backend so. A backend's plugin need not be there yet."""
+    if name in _KEYS:
+        return _KEYS[name]
+    plain = name.removeprefix("Autograd")
+    backend = _C._private_backend() if plain == "PrivateUse1" else _backend_called(plain)
+    if backend is None:
+        return name
+    if plain != name:
+        return "Autograd"
+    _C._register_backend_name(backend)
+    return backend
+
+
+def _backend_called(name: str) -> str | None:
+    """The backend of this name in any case, "ACME_NPU" of "acme.npu"."""
+    spelled = python_name(name).lower()
+    known = ("cuda", "xpu", "mps", *_C._known_backends(False))
+    return next((backend for backend in known if python_name(backend).lower() == spelled), None)
 
 
 def _caller() -> tuple[str, int]:
@@ -117,7 +132,8 @@ class Library:
         Args:
             op_name (str or OpOverload): The operator, with or without the namespace.
             fn (callable): The kernel; called with the operator's arguments.
-            dispatch_key (str): A backend ("cpu", "CPU"), "meta" for the function of shapes, or a layer
+            dispatch_key (str): A backend ("cpu", "CPU", "acme", "ACME", or "PrivateUse1" for that of
+                `mica.utils.rename_privateuse1_backend()`), "meta" for the function of shapes, or a layer
                 ("Autograd"). Default: the library's; without that, `fn` is a decomposition for all backends.
             with_keyset (bool): Must be False: kernels are given no set of keys.
 

@@ -1,9 +1,10 @@
 """mica.mps: the devices of the backend "mps". Programs ask before they use one."""
 
 from mica import _C
-from mica._devices import backend_module as _backend_functions
+from mica._devices import modules as _modules
+from mica._devices.numbered import needed as _needed
 
-_backend_functions.install(globals(), "mps")
+_modules.fill(__name__, "mps")
 
 
 def empty_cache() -> None:
@@ -18,7 +19,7 @@ def empty_cache() -> None:
         >>> if mica.mps.is_available():
         ...     mica.mps.empty_cache()
     """
-    _backend_functions._needed("mps")
+    _needed("mps")
     _C._empty_cache("mps")
 
 
@@ -36,7 +37,7 @@ def current_allocated_memory() -> int:
     Example:
         >>> in_use = mica.mps.current_allocated_memory() if mica.mps.is_available() else 0
     """
-    _backend_functions._needed("mps")
+    _needed("mps")
     return int(globals()["memory_allocated"]())
 
 
@@ -54,7 +55,7 @@ def driver_allocated_memory() -> int:
     Example:
         >>> taken = mica.mps.driver_allocated_memory() if mica.mps.is_available() else 0
     """
-    _backend_functions._needed("mps")
+    _needed("mps")
     return int(globals()["memory_reserved"]())
 
 

@@ -6,6 +6,7 @@ from __future__ import annotations
 import mica
 from mica import _C
 from mica._C import Tensor
+from mica._devices import methods
 from mica._tensor.lazy import memory_of as _memory_of
 
 TYPE_CHECKING = False  # importing typing takes as long as all of mica
@@ -86,11 +87,6 @@ class _Memory:
     def device(self) -> Any:
         """The device that the memory is on."""
         return self._owner.device
-
-    @property
-    def is_cuda(self) -> bool:
-        """Whether the memory is on a CUDA device."""
-        return self._owner.device.type == "cuda"
 
     @property
     def _cdata(self) -> int:
@@ -208,20 +204,6 @@ class _Memory:
         """
         wanted = mica.device(device)
         return self if wanted == self.device else self._like(self._flat.to(wanted))
-
-    def cuda(self, device: Any = None, non_blocking: bool = False) -> Any:
-        """Copies the storage to a CUDA device.
-
-        Args:
-            device (int or device, optional): The device. Default: None, number 0.
-            non_blocking (bool): Ignored. Default: False.
-
-        Returns:
-            TypedStorage or UntypedStorage: The copy; itself if it is there.
-        """
-        return self.to(
-            device=mica.device("cuda", device or 0) if not isinstance(device, mica.device) else device
-        )
 
     def is_shared(self) -> bool:
         """Whether other processes see the memory."""
@@ -436,6 +418,9 @@ def _loaded(kind: type, flat: Tensor) -> Any:
     made = kind.__new__(kind)
     made._view(flat)
     return made
+
+
+methods.follow(_Memory, methods.of_storage, always=("cuda",))
 
 
 class TypedStorage(_Memory):

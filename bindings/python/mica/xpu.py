@@ -1,5 +1,5 @@
 """mica.xpu: the devices of the backend "xpu". Programs ask before they use one."""
 
-from mica._devices import backend_module as _backend_functions
+from mica._devices import modules as _modules
 
-_backend_functions.install(globals(), "xpu")
+_modules.fill(__name__, "xpu")

@@ -211,6 +211,10 @@ typedef struct MicaDeviceTable {
   /* at exit: wait for all work; then late calls are no longer made */
   MicaStatus (*quiesce)(void* context);
   MicaStatus (*detach)(void* context);
+  /* Younger than 1.0, and no function: DLPack's number for the memory (2 is CUDA, 10 ROCm, 14 oneAPI), whose
+   * tensors other libraries then take and give; streams travel as handles. 0, or a table that ends before:
+   * what the backend's name says (docs/abi.md), else 12, an extension device. */
+  int64_t dlpack_type;
 } MicaDeviceTable;
 
 /* Words of a Philox 4x32-10 generator that a kernel makes: word i is word `offset + i` of `seed`. In work
@@ -382,6 +386,7 @@ MICA_LAYOUT_ASSERT(offsetof(MicaDeviceTable, context) == 16);
 MICA_LAYOUT_ASSERT(offsetof(MicaDeviceTable, count) == 24);
 MICA_LAYOUT_ASSERT(offsetof(MicaDeviceTable, event_query) == 24 + 15 * 8);
 MICA_LAYOUT_ASSERT(offsetof(MicaDeviceTable, detach) == 24 + 36 * 8);
+MICA_LAYOUT_ASSERT(offsetof(MicaDeviceTable, dlpack_type) == 24 + 37 * 8);
 MICA_LAYOUT_ASSERT(offsetof(MicaKernelRecord, schema_hash) == 16);
 MICA_LAYOUT_ASSERT(offsetof(MicaKernelRecord, line) == 72);
 MICA_LAYOUT_ASSERT(offsetof(MicaClassRecord, line) == 48);

@@ -42,6 +42,7 @@
 //     const char* Supports(std::string_view op, const MicaValue* args, int64_t num_args);
 //     void Quiesce();
 //     void Detach();
+//     int64_t DlpackType();  // DLPack's number for the memory, asked once, when the table is made
 //   };
 //   static Npu npu;
 //   registrar.Device(mica::plugin::DeviceTableOf(npu));
@@ -104,6 +105,7 @@ MICA_DEVICE_HAS_(CaptureBegin)
 MICA_DEVICE_HAS_(Supports)
 MICA_DEVICE_HAS_(Quiesce)
 MICA_DEVICE_HAS_(Detach)
+MICA_DEVICE_HAS_(DlpackType)
 #undef MICA_DEVICE_HAS_
 
 // The table of `device`, which lives as long as the process.
@@ -147,6 +149,7 @@ MicaDeviceTable DeviceTableOf(D& device) {
   if constexpr (HasSupports<D>::value) table.supports = &SupportsThunk<D>;
   if constexpr (HasQuiesce<D>::value) MICA_DEVICE_VOID_(quiesce, Quiesce);
   if constexpr (HasDetach<D>::value) MICA_DEVICE_VOID_(detach, Detach);
+  if constexpr (HasDlpackType<D>::value) table.dlpack_type = device.DlpackType();
   return table;
 }
 #undef MICA_DEVICE_VOID_

@@ -41,47 +41,29 @@ def reserve(*names: str) -> None:
 
 
 def accelerators() -> list[str]:
-    """Lists the backends beside the CPU that have a device.
+    """Lists the backends beside the CPU that have a device. Plugins that were found are opened.
 
     Returns:
-        list of str: Their names, in the order of their loading.
+        list of str: Their names: that of `utils.rename_privateuse1_backend()`, then in the order of their loading.
 
     Example:
         >>> "cpu" in mica.accelerator.accelerators()
         False
     """
-    _open_backends()
-    return _loaded_accelerators()
-
-
-def _loaded_accelerators() -> list[str]:
-    return [n for n in _C._backend_names()[2:] if _C._device_count(n) > 0]
-
-
-_opened = False
-
-
-def _open_backends() -> None:
-    """Opens the plugins that were found and bring a backend, once: those loaded later are known."""
-    global _opened
-    if _opened:
-        return
-    _opened = True
-    from mica._runtime import plugins
-
-    for plugin in plugins():
-        for what in plugin["provides"].split(",") if plugin["state"] == "found" else ():
-            kind, _, name = what.partition(":")
-            if kind == "backend" and name != "cpu":
-                _C._device_count(name)
+    names: list[str] = _C._accelerators(True)
+    return names
 
 
 def _device(device: Any) -> Any:
+    """The device that is meant, with its number."""
     if device is None:
         default = _C._default_device()
-        names = _loaded_accelerators()
-        return default if default.type != "cpu" or not names else _C.device(names[0])
-    return device if isinstance(device, _C.device) else _C.device(device)
+        names = _C._accelerators(False)
+        device = default if default.type != "cpu" or not names else names[0]
+    found = device if isinstance(device, _C.device) else _C.device(device)
+    if found.index is None and found.type not in ("cpu", "meta"):
+        found = _C.device(found.type, _C._current_device_number(found.type))
+    return found
 
 
 def device_count(backend: str) -> int:
@@ -146,13 +128,38 @@ class Stream:
     def __init__(self, device: Any = None, priority: int = 0) -> None:
         self.device = _device(device)
         self.handle, self._holder = _C._new_stream(self.device, priority)
+        self._entered: list[int] = []
 
     @classmethod
     def _of(cls, device: Any, handle: int) -> Stream:
-        self = cls.__new__(cls)
+        self: Stream = object.__new__(cls)
         self.device = device
         self.handle, self._holder = _C._share_stream(device, handle)
+        self._entered = []
         return self
+
+    @property
+    def native_handle(self) -> int:
+        """`handle`, for other libraries: of cuda a CUstream."""
+        return self.handle
+
+    @property
+    def stream_id(self) -> int:
+        """`handle`, as torch calls it."""
+        return self.handle
+
+    @property
+    def device_index(self) -> int:
+        """The number of the device."""
+        return self.device.index or 0
+
+    def __enter__(self) -> Stream:
+        """Makes the stream the current one of its device until the block ends."""
+        self._entered.append(_C._exchange_stream(self.device, self.handle))
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        _C._exchange_stream(self.device, self._entered.pop())
 
     def synchronize(self) -> None:
         """Waits until all work of the stream is done."""
@@ -207,17 +214,23 @@ class Event:
     As `torch.Event`.
 
     Args:
+        device (str or device, optional): The device whose current stream `record()` and `wait()` mean. Default:
+            the default device, or the first accelerator where that is the CPU.
         enable_timing (bool): Kept as an attribute: every event is timed where the device can. Default: False.
 
+    Attributes:
+        device (device or None): The device, as it was given.
+
     Example:
-        >>> event = mica.Event()
-        >>> event.record(mica.Stream("cpu"))
+        >>> event = mica.Event("cpu")
+        >>> event.record()
         >>> event.synchronize()
         >>> event.query()
         True
     """
 
-    def __init__(self, enable_timing: bool = False) -> None:
+    def __init__(self, device: Any = None, *, enable_timing: bool = False) -> None:
+        self.device = None if device is None else _device(device)
         self.enable_timing = enable_timing
         self._event = _C._new_event()
 
@@ -227,7 +240,7 @@ class Event:
         Args:
             stream (Stream, optional): The stream whose work is meant. Default: None, the current one.
         """
-        stream = current_stream() if stream is None else stream
+        stream = current_stream(self.device) if stream is None else stream
         _C._event_record(self._event, stream.device, stream.handle)
 
     def wait(self, stream: Stream | None = None) -> None:
@@ -236,7 +249,7 @@ class Event:
         Args:
             stream (Stream, optional): The stream whose work is meant. Default: None, the current one.
         """
-        stream = current_stream() if stream is None else stream
+        stream = current_stream(self.device) if stream is None else stream
         _C._event_wait(self._event, stream.device, stream.handle)
 
     def synchronize(self) -> None:

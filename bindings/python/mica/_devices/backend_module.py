@@ -14,7 +14,8 @@ from typing import Any
 
 import mica
 from mica import _C, _devices
-from mica._devices import graphs
+from mica._devices import backend_streams, graphs
+from mica._devices.numbered import needed, numbered, present, python_name
 
 _QUERIES = {  # and what each says
     "memory_allocated": "Returns how many bytes the tensors of a device use.",
@@ -22,46 +23,37 @@ _QUERIES = {  # and what each says
     "max_memory_allocated": "Returns how many bytes the tensors of a device used at most.",
     "max_memory_reserved": "Returns what `memory_reserved()` returns, since no maximum of it is kept.",
 }
+_MAKERS = (__name__, graphs.__name__, backend_streams.__name__)
 _LEGACY = ["Float", "Double", "Half", "BFloat16", "Long", "Int", "Short", "Char", "Byte", "Bool"]
 
 
 def install(namespace: dict[str, Any], backend: str) -> None:
     """Puts the functions for `backend` into a module's namespace, where it has none of the name."""
-    for name, value in functions(backend).items():
-        if isinstance(value, (type(install), type)) and value.__module__ in (__name__, graphs.__name__):
+    made = {**_devices_of(backend), **_memory_of(backend), **_random_of(backend)}
+    for name, value in made.items():
+        if isinstance(value, (type(install), type)) and value.__module__ in _MAKERS:
             value.__module__ = namespace["__name__"]
-            value.__doc__ = (value.__doc__ or "").replace("mica.cuda", f"mica.{backend}")
+            text = (value.__doc__ or "").replace("mica.cuda", f"mica.{python_name(backend)}")
+            value.__doc__ = text.replace('"cuda"', f'"{backend}"')
         namespace.setdefault(name, value)
+    namespace.setdefault("OutOfMemoryError", _C.OutOfMemoryError)
+    namespace.setdefault("__getattr__", _late_names(namespace, backend))
 
 
-def functions(backend: str) -> dict[str, Any]:
-    """The functions and classes for a backend, by name."""
-    return {**_devices_of(backend), **_memory_of(backend), **_random_of(backend)}
+def _late_names(namespace: dict[str, Any], backend: str) -> Any:
+    """The module's __getattr__: what needs the device, or is rarely asked for."""
 
+    def late(name: str) -> Any:
+        if name == "default_generators":
+            return tuple(_C._default_generator(f"{backend}:{i}") for i in range(_C._device_count(backend)))
+        if name == "amp":
+            from mica._devices import backend_amp
 
-def _present(backend: str) -> bool:
-    return _C._device_count(backend) > 0
+            namespace["amp"] = backend_amp.module(backend)
+            return namespace["amp"]
+        raise AttributeError(f"module '{namespace['__name__']}' has no attribute '{name}'")
 
-
-class NoDeviceError(AssertionError, RuntimeError):
-    """A backend is named that no plugin provides; both of the kinds that torch raises then."""
-
-
-def _needed(backend: str) -> None:
-    if not _present(backend):
-        raise NoDeviceError(
-            f"No plugin provides a device of the backend '{backend}'; mica.plugins() lists what is loaded."
-        )
-
-
-def _numbered(backend: str, device: Any) -> Any:
-    """The device of a number, a name or a device; the current one where no number is given."""
-    if device is None:
-        device = _C._current_device_number(backend)
-    if isinstance(device, int):
-        return _C.device(f"{backend}:{device}")
-    named = device if isinstance(device, _C.device) else _C.device(device)
-    return _numbered(backend, None) if named.type == backend and named.index is None else named
+    return late
 
 
 def _devices_of(backend: str) -> dict[str, Any]:
@@ -78,7 +70,7 @@ def _devices_of(backend: str) -> dict[str, Any]:
             >>> mica.ones(2, device=device).sum().item()
             2.0
         """
-        return _present(backend)
+        return present(backend)
 
     def device_count() -> int:
         """Counts the backend's devices.
@@ -109,7 +101,7 @@ def _devices_of(backend: str) -> dict[str, Any]:
             >>> mica.cuda.current_device() if mica.cuda.is_available() else 0
             0
         """
-        _needed(backend)
+        needed(backend)
         return _C._current_device_number(backend)
 
     def set_device(device: Any) -> None:
@@ -128,13 +120,15 @@ def _devices_of(backend: str) -> dict[str, Any]:
             >>> if mica.cuda.is_available():
             ...     mica.cuda.set_device(0)
         """
-        _needed(backend)
-        numbered = _numbered(backend, device)
-        if numbered.type != backend:
+        needed(backend)
+        if isinstance(device, int) and device < 0:
+            return
+        found = numbered(backend, device)
+        if found.type != backend:
             raise ValueError(
-                f"mica.{backend}.set_device() gets the device ({numbered}), which is none of its own."
+                f"mica.{python_name(backend)}.set_device() gets the device ({found}), which is none of its own."
             )
-        _C._set_current_device(numbered)
+        _C._set_current_device(found)
 
     def get_device_properties(device: Any = None) -> Any:
         """Returns the properties of a device: its name, its memory, and what the plugin adds.
@@ -156,9 +150,9 @@ def _devices_of(backend: str) -> dict[str, Any]:
             >>> if mica.cuda.is_available():
             ...     gibibytes = mica.cuda.get_device_properties(0).total_memory / 2**30
         """
-        _needed(backend)
+        needed(backend)
         unknown = {"architecture": "", "multiprocessors": 0, "warp_size": 0}
-        found = {**unknown, **_devices.device_properties(_numbered(backend, device))}
+        found = {**unknown, **_devices.device_properties(numbered(backend, device))}
         number = re.fullmatch(r"sm_(\d+)(\d)[a-z]?", found["architecture"])
         found["major"], found["minor"] = map(int, number.groups()) if number else (0, 0)
         found["multi_processor_count"] = found.pop("multiprocessors")
@@ -218,8 +212,8 @@ def _devices_of(backend: str) -> dict[str, Any]:
             >>> if mica.cuda.is_available():
             ...     mica.cuda.synchronize()
         """
-        _needed(backend)
-        _C._synchronize(_numbered(backend, device))
+        needed(backend)
+        _C._synchronize(numbered(backend, device))
 
     def init() -> None:
         """Does nothing where there is a device, which starts at its first use.
@@ -233,7 +227,7 @@ def _devices_of(backend: str) -> dict[str, Any]:
             >>> if mica.cuda.is_available():
             ...     mica.cuda.init()
         """
-        _needed(backend)
+        needed(backend)
 
     def is_bf16_supported(including_emulation: bool = True) -> bool:
         """Returns whether bfloat16 works, by conversion at least.
@@ -251,7 +245,30 @@ def _devices_of(backend: str) -> dict[str, Any]:
             >>> mica.cuda.is_bf16_supported() == mica.cuda.is_available()
             True
         """
-        return _present(backend) and including_emulation
+        return present(backend) and including_emulation
+
+    def get_amp_supported_dtype() -> list[Any]:
+        """Lists the dtypes that autocast computes in on the backend's devices.
+
+        As torch asks the module of a backend of one's own.
+
+        Returns:
+            list of dtype: float16 and bfloat16.
+
+        Example:
+            >>> mica.float16 in mica.cuda.get_amp_supported_dtype()
+            True
+        """
+        return [mica.float16, mica.bfloat16]
+
+    def _is_in_bad_fork() -> bool:
+        return False
+
+    def _exchange_device(device: int) -> int:
+        """Makes a device the current one; returns the number of that before. A negative number changes nothing."""
+        before = current_device()
+        set_device(device)
+        return before
 
     class device:
         """A block in which a device is the one that `mica.cuda` means without a number.
@@ -301,120 +318,10 @@ def _devices_of(backend: str) -> dict[str, Any]:
         """
         return device(obj.device.index if obj.device.type == backend else -1)
 
-    def default_stream(device: Any = None) -> Any:
-        """Returns the stream that a device's work goes to.
-
-        As `torch.cuda.default_stream`, but inside `with mica.cuda.stream(s):` it is `s`.
-
-        Args:
-            device (int, str or device, optional): The device that is meant. Default: None, the current one.
-
-        Returns:
-            Stream: The stream.
-
-        Raises:
-            RuntimeError: There is no such device.
-
-        Example:
-            >>> if mica.cuda.is_available():
-            ...     mica.cuda.default_stream().synchronize()
-        """
-        _needed(backend)
-        numbered = _numbered(backend, device)
-        return made["Stream"]._of(numbered, _C._current_stream(numbered))
-
-    def current_stream(device: Any = None) -> Any:
-        """Returns the stream that this thread's work on a device goes to.
-
-        As `torch.cuda.current_stream`.
-
-        Args:
-            device (int, str or device, optional): The device that is meant. Default: None, the current one.
-
-        Returns:
-            Stream: The stream.
-
-        Raises:
-            RuntimeError: There is no such device.
-
-        Example:
-            >>> if mica.cuda.is_available():
-            ...     mica.cuda.current_stream().synchronize()
-        """
-        return default_stream(device)
-
-    made = {k: v for k, v in locals().items() if k != "backend"} | _queues_of(backend)
-    made |= graphs.functions(backend, _needed, made)
-    return {**made, "is_initialized": is_available, "StreamContext": _devices.StreamContext}
-
-
-def _queues_of(backend: str) -> dict[str, Any]:
-    class Event(_devices.Event):
-        """A point in the work of a stream, for other streams and for this thread to wait for.
-
-        As `torch.cuda.Event`.
-
-        Args:
-            enable_timing (bool): Kept as an attribute: every event is timed where the device can. Default: False.
-            blocking (bool): Ignored. Default: False.
-            interprocess (bool): Must be False. Default: False.
-            external (bool): Must be False. Default: False.
-
-        Raises:
-            RuntimeError: There is no device.
-            NotImplementedError: `interprocess` or `external` is true.
-
-        Example:
-            >>> if mica.cuda.is_available():
-            ...     start, end = mica.cuda.Event(enable_timing=True), mica.cuda.Event(enable_timing=True)
-            ...     start.record()
-            ...     product = mica.ones(64, 64, device="cuda") @ mica.ones(64, 64, device="cuda")
-            ...     end.record()
-            ...     end.synchronize()
-            ...     milliseconds = start.elapsed_time(end)
-        """
-
-        def __init__(
-            self,
-            enable_timing: bool = False,
-            blocking: bool = False,
-            interprocess: bool = False,
-            external: bool = False,
-        ) -> None:
-            _needed(backend)
-            if interprocess or external:
-                raise NotImplementedError(
-                    "Events belong to one process; leave out interprocess= and external=."
-                )
-            super().__init__(enable_timing)
-
-    class Stream(_devices.Stream):
-        """A queue of work of one device, done in order. Two streams run independently.
-
-        As `torch.cuda.Stream`.
-
-        Args:
-            device (int, str or device, optional): The device that is meant. Default: None, the current one.
-            priority (int): Handed to the plugin; torch means that lower numbers go first. Default: 0.
-
-        Raises:
-            RuntimeError: There is no such device.
-
-        Example:
-            >>> if mica.cuda.is_available():
-            ...     side = mica.cuda.Stream()
-            ...     with mica.cuda.stream(side):
-            ...         x = mica.ones(2, device="cuda")
-            ...     mica.cuda.current_stream().wait_stream(side)
-        """
-
-        _events = Event
-
-        def __init__(self, device: Any = None, priority: int = 0) -> None:
-            _needed(backend)
-            super().__init__(_numbered(backend, device), priority)
-
-    return {"Event": Event, "Stream": Stream, "stream": _devices.stream, "set_stream": _devices.set_stream}
+    made = {k: v for k, v in locals().items() if k != "backend"} | backend_streams.functions(backend)
+    made |= graphs.functions(backend, needed, made)
+    aliases = {"_lazy_init": init, "_maybe_exchange_device": _exchange_device, "is_initialized": is_available}
+    return {**made, **aliases}
 
 
 def _memory_of(backend: str) -> dict[str, Any]:
@@ -436,9 +343,9 @@ def _memory_of(backend: str) -> dict[str, Any]:
                 >>> mica.cuda.NAME() >= 0
                 True
             """
-            if not _present(backend):
+            if not present(backend):
                 return 0
-            return int(getattr(_devices, wanted)(_numbered(backend, device)))
+            return int(getattr(_devices, wanted)(numbered(backend, device)))
 
         ask.__name__ = ask.__qualname__ = name
         ask.__doc__ = (ask.__doc__ or "").replace("WHAT", _QUERIES[name]).replace("NAME", name)
@@ -452,7 +359,7 @@ def _memory_of(backend: str) -> dict[str, Any]:
         Example:
             >>> mica.cuda.empty_cache()
         """
-        if _present(backend):
+        if present(backend):
             _C._empty_cache(backend)
 
     def memory_stats(device: Any = None) -> dict[str, int]:
@@ -471,7 +378,7 @@ def _memory_of(backend: str) -> dict[str, Any]:
         Example:
             >>> in_use = mica.cuda.memory_stats().get("bytes_in_use", 0)
         """
-        return _devices.memory_stats(_numbered(backend, device)) if _present(backend) else {}
+        return _devices.memory_stats(numbered(backend, device)) if present(backend) else {}
 
     def memory_summary(device: Any = None, abbreviated: bool = False) -> str:
         """Writes `memory_stats()` as text, a line for each number.
@@ -508,8 +415,8 @@ def _memory_of(backend: str) -> dict[str, Any]:
             >>> if mica.cuda.is_available():
             ...     free, total = mica.cuda.mem_get_info()
         """
-        _needed(backend)
-        found = _devices.device_properties(_numbered(backend, device))
+        needed(backend)
+        found = _devices.device_properties(numbered(backend, device))
         return int(found["free_memory"]), int(found["total_memory"])
 
     def reset_peak_memory_stats(device: Any = None) -> None:
@@ -524,8 +431,8 @@ def _memory_of(backend: str) -> dict[str, Any]:
         Example:
             >>> mica.cuda.reset_peak_memory_stats()
         """
-        if _present(backend):
-            _devices.reset_peak_memory_stats(_numbered(backend, device))
+        if present(backend):
+            _devices.reset_peak_memory_stats(numbered(backend, device))
 
     def ipc_collect() -> None:
         """Does nothing where there is a device: Mica's processes share no memory of devices.
@@ -539,7 +446,7 @@ def _memory_of(backend: str) -> dict[str, Any]:
             >>> if mica.cuda.is_available():
             ...     mica.cuda.ipc_collect()
         """
-        _needed(backend)
+        needed(backend)
 
     def set_per_process_memory_fraction(fraction: float, device: Any = None) -> None:
         """Limits the memory that this process takes from a device.
@@ -562,7 +469,7 @@ def _memory_of(backend: str) -> dict[str, Any]:
         if not 0 <= fraction <= 1:
             raise ValueError(f"The fraction ({fraction}) must be between 0 and 1.")
         total = mem_get_info(device)[1]
-        _devices.set_memory_limit(int(fraction * total), _numbered(backend, device))
+        _devices.set_memory_limit(int(fraction * total), numbered(backend, device))
 
     made = {k: v for k, v in locals().items() if k not in ("backend", "query")}
     made.update({name: query(name) for name in _QUERIES})
@@ -573,7 +480,7 @@ def _memory_of(backend: str) -> dict[str, Any]:
 
 def _random_of(backend: str) -> dict[str, Any]:
     def generator(device: Any = None) -> Any:
-        return _C._default_generator(str(_numbered(backend, device)))
+        return _C._default_generator(str(numbered(backend, device)))
 
     def manual_seed(seed: int) -> None:
         """Seeds the generator of the current device.
@@ -586,7 +493,7 @@ def _random_of(backend: str) -> dict[str, Any]:
         Example:
             >>> mica.cuda.manual_seed(0)
         """
-        if _present(backend):
+        if present(backend):
             generator().manual_seed(seed)
 
     def manual_seed_all(seed: int) -> None:
@@ -611,7 +518,7 @@ def _random_of(backend: str) -> dict[str, Any]:
         Example:
             >>> mica.cuda.seed()
         """
-        if _present(backend):
+        if present(backend):
             generator().seed()
 
     def seed_all() -> None:
@@ -622,7 +529,7 @@ def _random_of(backend: str) -> dict[str, Any]:
         Example:
             >>> mica.cuda.seed_all()
         """
-        if _present(backend):
+        if present(backend):
             manual_seed_all(generator(0).seed())
 
     def initial_seed() -> int:
@@ -641,7 +548,7 @@ def _random_of(backend: str) -> dict[str, Any]:
             >>> mica.cuda.initial_seed() if mica.cuda.is_available() else 7
             7
         """
-        _needed(backend)
+        needed(backend)
         return int(generator().initial_seed())
 
     def get_rng_state(device: Any = backend) -> Any:
@@ -663,7 +570,7 @@ def _random_of(backend: str) -> dict[str, Any]:
             ...     state = mica.cuda.get_rng_state()
             ...     mica.cuda.set_rng_state(state)
         """
-        _needed(backend)
+        needed(backend)
         return generator(device).get_state()
 
     def set_rng_state(new_state: Any, device: Any = backend) -> None:
@@ -682,7 +589,7 @@ def _random_of(backend: str) -> dict[str, Any]:
             >>> if mica.cuda.is_available():
             ...     mica.cuda.set_rng_state(mica.cuda.get_rng_state())
         """
-        _needed(backend)
+        needed(backend)
         generator(device).set_state(new_state)
 
     def get_rng_state_all() -> list[Any]:
@@ -728,11 +635,11 @@ def _legacy(name: str, backend: str) -> Any:
             return isinstance(instance, host) and instance.device.type == backend  # type: ignore[attr-defined]
 
         def __call__(cls, *args: Any) -> Any:
-            if not _present(backend):
+            if not present(backend):
                 raise TypeError(
                     f"The type ({name}) needs a device of the backend '{backend}'; there is none."
                 )
-            return host(*args).to(_numbered(backend, None))
+            return host(*args).to(numbered(backend, None))
 
     doc = f"The old name of {host._dtype} tensors on the backend {backend}: makes them, and answers isinstance()."
     attributes = {"_dtype": host._dtype, "__doc__": doc, "__module__": f"mica.{backend}"}

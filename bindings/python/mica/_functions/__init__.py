@@ -196,7 +196,7 @@ def set_default_device(device: Any) -> None:
         device(type='meta')
         >>> mica.set_default_device(None)
     """
-    _C._set_default_device("cpu" if device is None else device)
+    _C._set_default_device(_C.device("cpu" if device is None else device))
 
 
 def _on_device(device: Any, function: Any) -> Any:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from mica import _C
 from mica._C import Tensor
-from mica._tensor import lazy
+from mica._devices import methods
+from mica._tensor import dlpack, lazy
 from mica._tensor.removable_handle import RemovableHandle
 
 TYPE_CHECKING = False  # importing typing takes as long as all of mica
@@ -148,26 +149,6 @@ def __array_wrap__(self: Tensor, array: Any, context: Any = None, return_scalar:
     """What NumPy's functions give of a tensor: a tensor, whose truth values are uint8 as in torch."""
     result = _C.as_tensor(array)
     return result.to(_C.uint8) if result.dtype == _C.bool else result
-
-
-def __dlpack__(
-    self: Tensor,
-    *,
-    stream: Any = None,
-    max_version: tuple[int, int] | None = None,
-    dl_device: tuple[int, int] | None = None,
-    copy: bool | None = None,
-) -> Any:
-    """A DLPack capsule that shares this tensor's memory."""
-    if stream is not None and stream != -1 and self.device.type == "cpu":
-        raise ValueError(f"A tensor on cpu has no streams; stream is ({stream}) where None is expected.")
-    if dl_device is not None and tuple(dl_device) != _C._dlpack_device(self):
-        raise BufferError(f"The tensor is on {self.device}, not on the DLPack device ({dl_device}).")
-    return _C._to_dlpack(self, max_version is not None and max_version[0] >= 1, bool(copy))
-
-
-def __dlpack_device__(self: Tensor) -> tuple[int, int]:
-    return _C._dlpack_device(self)
 
 
 def __array_namespace__(self: Tensor, /, *, api_version: str | None = None) -> Any:
@@ -569,38 +550,6 @@ def set_(self: Tensor, *args: Any, **kwargs: Any) -> Tensor:
     return set_(self, *args, **kwargs)
 
 
-def _to_backend(backend: str) -> Any:
-    def move(
-        self: Tensor, device: Any = None, non_blocking: bool = False, memory_format: Any = None
-    ) -> Tensor:
-        """Returns the tensor on a cuda device.
-
-        As `torch.Tensor.cuda`.
-
-        Args:
-            device (int, str or device, optional): The device. Default: None, the current one.
-            non_blocking (bool): Does not wait for a copy from pinned memory. Default: False.
-            memory_format (memory_format, optional): The result's. Default: None, this tensor's.
-
-        Returns:
-            Tensor: The copy; the tensor itself if it is there.
-
-        Raises:
-            RuntimeError: There is no such device.
-
-        Example:
-            >>> x = mica.ones(2).cuda() if mica.device_count("cuda") else mica.ones(2)
-        """
-        from mica._devices.backend_module import _needed, _numbered
-
-        _needed(backend)
-        options = {} if memory_format is None else {"memory_format": memory_format}
-        return self.to(_numbered(backend, device), non_blocking=non_blocking, **options)
-
-    move.__doc__ = (move.__doc__ or "").replace("cuda", backend)
-    return move
-
-
 def to_dense(self: Tensor, dtype: Any = None, *, masked_grad: Any = None) -> Tensor:
     """Returns the tensor itself, which is dense, as every tensor of Mica.
 
@@ -657,19 +606,11 @@ def _constant(value: Any, text: str) -> Any:
     return says
 
 
-def _of_backend(backend: str) -> property:
-    return property(
-        lambda self: self.device.type == backend, doc=f"Whether the tensor is on a {backend} device."
-    )
-
-
 _C._add_tensor_attributes(
     {
-        "cuda": _to_backend("cuda"),
-        "xpu": _to_backend("xpu"),
-        "ipu": _to_backend("ipu"),
-        "mtia": _to_backend("mtia"),
-        **{f"is_{b}": _of_backend(b) for b in ("mps", "xpu", "ipu", "maia", "mtia", "xla", "vulkan")},
+        # What torch's Tensor has of backends that nobody brings; methods.py adds those of the others.
+        **{b: methods.to_backend(b) for b in ("cuda", "xpu", "ipu", "mtia")},
+        **{f"is_{b}": methods.is_on(b) for b in ("mps", "xpu", "ipu", "maia", "mtia", "xla", "vulkan")},
         "is_mkldnn": False,
         "is_sparse_csr": False,
         "to_dense": to_dense,
@@ -691,8 +632,8 @@ _C._add_tensor_attributes(
         "__array__": __array__,
         "__array_wrap__": __array_wrap__,
         "__array_priority__": 1000,
-        "__dlpack__": __dlpack__,
-        "__dlpack_device__": __dlpack_device__,
+        "__dlpack__": dlpack.__dlpack__,
+        "__dlpack_device__": dlpack.__dlpack_device__,
         "__array_namespace__": __array_namespace__,
         "to_device": to_device,
         "__format__": __format__,
@@ -717,3 +658,6 @@ _C._add_tensor_attributes(
 )
 
 from mica._tensor import absent as absent, legacy as legacy  # noqa: E402  (their names come last)
+
+methods.follow(Tensor, methods.of_tensor)
+_C._tell_of_backends(methods.note)

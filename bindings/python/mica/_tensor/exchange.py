@@ -5,6 +5,7 @@ from __future__ import annotations
 from mica import _C
 from mica._C import Tensor
 from mica._interception.function_modes import install as _install
+from mica._tensor import dlpack
 
 TYPE_CHECKING = False  # importing typing takes as long as all of mica
 if TYPE_CHECKING:
@@ -18,7 +19,7 @@ def _sharing(obj: Any, dtype: Any) -> Tensor | None:
     if isinstance(obj, Tensor):
         return obj
     if type(obj).__name__ == "PyCapsule":
-        return _C._from_dlpack(obj)
+        return _C._from_dlpack(obj, None)
     if _is_numpy(obj):
         return _C.from_numpy(obj) if hasattr(obj, "__setitem__") else None
     if hasattr(obj, "__dlpack__"):
@@ -204,8 +205,10 @@ def from_dlpack(ext_tensor: Any, *, device: Any = None, copy: bool | None = None
     As `torch.from_dlpack`.
 
     Args:
-        ext_tensor (Any): An object with `__dlpack__`, a NumPy array for instance, or a DLPack capsule.
-        device (str or device, optional): Copies to it. Default: None, the object's.
+        ext_tensor (Any): An object with `__dlpack__`, a NumPy array for instance, or a DLPack capsule. One on a
+            device is ready for the device's current stream; of a capsule its maker has to see to that.
+        device (str or device, optional): Copies to it. Where several backends have the object's type of device,
+            says which one is meant. Default: None, the object's.
         copy (bool, optional): Asks the other library to copy (True) or never to (False). Default: None,
             as it likes.
 
@@ -213,7 +216,8 @@ def from_dlpack(ext_tensor: Any, *, device: Any = None, copy: bool | None = None
         Tensor: The tensor.
 
     Raises:
-        BufferError: DLPack has no form for the object, an array of texts for instance.
+        BufferError: DLPack has no form for the object, an array of texts for instance, or no backend, or more
+            than one, has its type of device.
 
     Example:
         >>> import numpy as np
@@ -223,16 +227,11 @@ def from_dlpack(ext_tensor: Any, *, device: Any = None, copy: bool | None = None
         >>> x
         tensor([5., 0.], dtype=mica.float64)
     """
-    if not hasattr(ext_tensor, "__dlpack__"):
-        return _C._from_dlpack(ext_tensor)
-    kwargs: dict[str, Any] = {"max_version": (1, 0)}
-    if copy is not None:
-        kwargs["copy"] = copy
-    try:
-        capsule = ext_tensor.__dlpack__(**kwargs)
-    except TypeError:
-        capsule = ext_tensor.__dlpack__()
-    result = _C._from_dlpack(capsule)
+    backend = None if device is None else _C.device(device).type
+    if hasattr(ext_tensor, "__dlpack__"):
+        result = dlpack.from_object(ext_tensor, backend, copy)
+    else:
+        result = _C._from_dlpack(ext_tensor, backend)
     return result if device is None else result.to(device)
 
 

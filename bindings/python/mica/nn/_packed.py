@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 import mica
 from mica._C import Tensor
+from mica._devices import methods
 
 
 class _Fields(NamedTuple):
@@ -95,18 +96,6 @@ class PackedSequence(_Fields):
         ]
         return type(self)(data, self.batch_sizes, order[0], order[1])
 
-    def cuda(self, *args: Any, **kwargs: Any) -> PackedSequence:
-        """The same on a device of the backend "cuda".
-
-        Args:
-            *args: As `Tensor.to` takes them after a device.
-            **kwargs: As `Tensor.to` takes them.
-
-        Returns:
-            PackedSequence: Itself where it is there already.
-        """
-        return self.to("cuda", *args, **kwargs)
-
     def cpu(self, *args: Any, **kwargs: Any) -> PackedSequence:
         """The same on the CPU.
 
@@ -126,11 +115,6 @@ class PackedSequence(_Fields):
     def is_pinned(self) -> bool:
         """Whether the data is in pinned memory."""
         return self.data.is_pinned()
-
-    @property
-    def is_cuda(self) -> bool:
-        """Whether the data is on a device of the backend "cuda"."""
-        return self.data.is_cuda
 
 
 def _cast(name: str) -> Any:
@@ -310,3 +294,6 @@ def unpack_sequence(packed_sequences: PackedSequence) -> list[Tensor]:
     """
     padded, lengths = pad_packed_sequence(packed_sequences, batch_first=True)
     return [padded[k, :n] for k, n in enumerate(lengths.tolist())]
+
+
+methods.follow(PackedSequence, methods.of_packed, always=("cuda",))

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import sys
 from typing import Any
 
 import mica
+from mica import _C
 from mica._C import Tensor
+from mica._devices import modules as _modules
+from mica._devices.numbered import python_name
 
 
 def _flatten_dense_tensors(tensors: Any) -> Tensor:
@@ -43,16 +47,28 @@ def _get_available_device_type() -> str | None:
     return found.type if found is not None else None
 
 
+def is_privateuse1_backend_available() -> bool:
+    """Whether the program's own backend has a module of functions that says that a device is there."""
+    found = _modules.find(python_name(_C._private_backend()))
+    return found is not None and hasattr(found, "is_available") and bool(found.is_available())
+
+
 def get_device_module(device: Any = None) -> Any:
-    """The module of a device's backend, torch.cpu without an accelerator."""
+    """The module of a device's backend; without a device the accelerator's, torch.cpu where there is none."""
     from mica.torch._modules import module
 
-    if device is None:
-        accelerator = mica.accelerator.current_accelerator(check_available=True)
-        kind = accelerator.type if accelerator is not None else "cpu"
-    else:
-        kind = str(device).partition(":")[0]
+    kind = mica.device(device).type if device is not None else _get_available_device_type() or "cpu"
     try:
-        return module(f"torch.{kind}")
-    except ModuleNotFoundError:
+        return getattr(module("torch"), python_name(kind))
+    except AttributeError:
         raise RuntimeError(f"The backend ({kind}) has no module of functions; torch.cpu is one.") from None
+
+
+def register_device_module(device_type: str, device_module: Any) -> None:
+    """Gives a backend a module of the program's own; see mica._devices.modules.register."""
+    from mica.torch._modules import module
+
+    _modules.register(device_type, device_module)
+    name = python_name(mica.device(device_type).type)
+    setattr(module("torch"), name, device_module)
+    sys.modules[f"torch.{name}"] = device_module

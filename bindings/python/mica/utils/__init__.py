@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 _LAZY = (
     "_python_dispatch",
     "_pytree",
+    "backend_registration",
     "benchmark",
     "checkpoint",
     "data",
@@ -19,10 +20,16 @@ _LAZY = (
     "tensorboard",
 )
 # Functions, by the module that they are in.
-_FUNCTIONS = {"summary": "_summary", "swap_tensors": "_swap_tensors"}
+_FUNCTIONS = {
+    "generate_methods_for_privateuse1_backend": "backend_registration",
+    "rename_privateuse1_backend": "backend_registration",
+    "summary": "_summary",
+    "swap_tensors": "_swap_tensors",
+}
 
 if TYPE_CHECKING:
     from mica.utils import (
+        backend_registration as backend_registration,
         benchmark as benchmark,
         checkpoint as checkpoint,
         data as data,
@@ -36,6 +43,10 @@ if TYPE_CHECKING:
     )
     from mica.utils._summary import summary as summary
     from mica.utils._swap_tensors import swap_tensors as swap_tensors
+    from mica.utils.backend_registration import (
+        generate_methods_for_privateuse1_backend as generate_methods_for_privateuse1_backend,
+        rename_privateuse1_backend as rename_privateuse1_backend,
+    )
 else:
 
     def __getattr__(name: str) -> Any:

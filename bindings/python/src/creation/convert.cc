@@ -1,6 +1,8 @@
 // Conversions of numbers and lists; see convert.h.
 #include "bindings/python/src/creation/convert.h"
 
+#include "bindings/python/src/devices/backends.h"
+
 #include <algorithm>
 #include <cstring>
 #include <string_view>
@@ -159,9 +161,10 @@ Device ToDevice(PyObject* o) {
   if (PyLong_CheckExact(o)) {
     MICA_CHECK_VALUE(ToInt(o) >= 0 && ToInt(o) < 32768, "The device number (", ToInt(o),
                      ") is not one from 0 to 32767.");
-    MICA_CHECK(BackendNameCount() > 2, "The device is given as a number (", ToInt(o),
-               "), but no accelerator's plugin is loaded; name the device, as in 'cpu'.");
-    const Device d{2, static_cast<int16_t>(ToInt(o))};
+    const int backend = Accelerator();
+    MICA_CHECK(backend >= 0, "The device is given as a number (", ToInt(o),
+               "), but no plugin provides an accelerator's device; name the device, as in 'cpu'.");
+    const Device d{static_cast<int16_t>(backend), static_cast<int16_t>(ToInt(o))};
     MICA_CHECK(d.index < DeviceCount(d.backend), "The device (", d.ToString(),
                ") does not exist; the backend (", BackendName(d.backend), ") has (", DeviceCount(d.backend),
                ") devices, numbered from 0.");

@@ -1,11 +1,16 @@
 // DLPack both ways: capsules with and without version (DLPack 1.0), shared memory,
 // ownership through the capsule's deleter.
+#include <algorithm>
 #include <cstring>
+#include <string>
+#include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "bindings/python/src/creation/creation.h"
+#include "bindings/python/src/devices/backends.h"
 #include "bindings/python/src/operators/arguments.h"
+#include "dispatcher/devices/devices.h"
 #include "dispatcher/frames/frames.h"
-#include "mica/ops/clone.h"
 
 namespace mica::python {
 namespace {
@@ -66,12 +71,12 @@ PyObject* Export(const Tensor& t, const char* name, uint64_t flags) {
   return Check(capsule);
 }
 
-// _to_dlpack(tensor, versioned, copy)
+// _to_dlpack(tensor, versioned, copied): `copied` says that the tensor was made for the capsule.
 PyObject* ToDlpack(PyObject*, PyObject* args) {
   return Guarded([&] {
     PyObject* object;
-    int versioned, copy;
-    if (!PyArg_ParseTuple(args, "O!pp:_to_dlpack", &TensorType, &object, &versioned, &copy))
+    int versioned, copied;
+    if (!PyArg_ParseTuple(args, "O!pp:_to_dlpack", &TensorType, &object, &versioned, &copied))
       throw PythonErrorIsSet();
     if (IsLazy(Unwrap(object)))
       Raise(
@@ -83,14 +88,47 @@ PyObject* ToDlpack(PyObject*, PyObject* args) {
     if (t.requires_grad())
       Raise(PyExc_BufferError,
             "A tensor that requires grad cannot be shared through DLPack; use x.detach().");
-    const Tensor shared = copy ? ops::clone(t, std::nullopt) : t;
-    return versioned ? Export<DLManagedVersioned>(shared, kVersionedName, copy ? kCopied : 0)
-                     : Export<DLManaged>(shared, kName, 0);
+    return versioned ? Export<DLManagedVersioned>(t, kVersionedName, copied ? kCopied : 0)
+                     : Export<DLManaged>(t, kName, 0);
   });
 }
 
+// The backends whose memory has DLPack's number, and that have a device; plugins that were found are opened.
+std::vector<int> BackendsOfType(int32_t type) {
+  std::vector<int> found;
+  for (const std::string& name : Accelerators(true)) {
+    const int backend = BackendIndex(name);
+    if (DlpackTypeOf(backend) == type) found.push_back(backend);
+  }
+  return found;
+}
+
+// The device of memory that another library gives. `wanted` is the backend that the caller names, or -1.
+Device DeviceOf(const MicaDLDevice& given, int wanted) {
+  constexpr int32_t kCpu = 1, kCudaHost = 3, kRocmHost = 11, kCuda = 2, kCudaManaged = 13;
+  const int32_t type = given.device_type == kCudaManaged ? kCuda : given.device_type;
+  if (type == kCpu || type == kCudaHost || type == kRocmHost) return {};
+  std::vector<int> backends = BackendsOfType(type);
+  if (std::find(backends.begin(), backends.end(), wanted) != backends.end()) backends = {wanted};
+  if (backends.empty())
+    Raise(PyExc_BufferError,
+          absl::StrCat("A DLPack tensor of device type (", type,
+                       ") cannot be imported: no loaded backend with a device has that type."));
+  if (backends.size() > 1)
+    Raise(PyExc_BufferError, absl::StrCat("A DLPack tensor of device type (", type,
+                                          ") cannot be imported: that is the type of several backends, (",
+                                          BackendName(backends[0]), ") and (", BackendName(backends[1]),
+                                          ") among them; say which with from_dlpack(x, device=...)."));
+  const Device device{static_cast<int16_t>(backends[0]), static_cast<int16_t>(given.device_id)};
+  if (given.device_id < 0 || given.device_id >= DeviceCount(device.backend))
+    Raise(PyExc_BufferError, absl::StrCat("A DLPack tensor is on the device number (", given.device_id,
+                                          ") of the backend (", BackendName(device.backend), "), which has (",
+                                          DeviceCount(device.backend), ") devices."));
+  return device;
+}
+
 template <typename Managed>
-Tensor Import(Managed* managed) {
+Tensor Import(Managed* managed, int wanted) {
   const MicaDLTensor& dl = managed->tensor;
   struct Guard {
     Managed* m;
@@ -98,8 +136,10 @@ Tensor Import(Managed* managed) {
       if (m && m->deleter) m->deleter(m);
     }
   } guard{managed};
-  MICA_CHECK(dl.device.device_type == 1, "A DLPack tensor of device type (", dl.device.device_type,
-             ") cannot be imported: no loaded backend has that type.");
+  // Mica's own capsules say their device, whose type alone may be that of several backends.
+  const Device device = managed->deleter == &DeleteExported<Managed>
+                            ? Tensor::Borrow(static_cast<TensorImpl*>(managed->context)).device()
+                            : DeviceOf(dl.device, wanted);
   const std::optional<DType> dtype = DTypeFromDL(dl.dtype);
   MICA_CHECK_TYPE(dtype, "A DLPack dtype with code (", static_cast<int>(dl.dtype.code), "), ",
                   static_cast<int>(dl.dtype.bits), " bits and ", dl.dtype.lanes, " lanes has no mica.dtype.");
@@ -115,26 +155,41 @@ Tensor Import(Managed* managed) {
     extent += (sizes[i] - 1) * strides[i];
   }
   guard.m = nullptr;
-  Storage storage = Storage::FromMemory(static_cast<char*>(dl.data) + dl.byte_offset,
-                                        (empty ? 0 : extent) * ItemSize(*dtype), Device{},
-                                        DeleteImported<Managed>, managed);
+  Storage storage =
+      Storage::FromMemory(static_cast<char*>(dl.data) + dl.byte_offset,
+                          (empty ? 0 : extent) * ItemSize(*dtype), device, DeleteImported<Managed>, managed);
   return Tensor::Steal(TensorImpl::Make(std::move(storage), 0, sizes, strides, *dtype));
 }
 
-PyObject* FromDlpack(PyObject*, PyObject* capsule) {
+// _from_dlpack(capsule, the backend that is meant or None)
+PyObject* FromDlpack(PyObject*, PyObject* args) {
   return Guarded([&] {
+    PyObject *capsule, *backend;
+    if (!PyArg_ParseTuple(args, "OO:_from_dlpack", &capsule, &backend)) throw PythonErrorIsSet();
+    const int wanted = backend == Py_None ? -1 : BackendIndex(StrView(backend));
     if (PyCapsule_IsValid(capsule, kVersionedName)) {
       auto* m = static_cast<DLManagedVersioned*>(PyCapsule_GetPointer(capsule, kVersionedName));
       MICA_CHECK(m->major == 1, "A DLPack capsule of version (", m->major, ".", m->minor,
                  ") cannot be read; expected major version 1.");
       Check(PyCapsule_SetName(capsule, "used_dltensor_versioned"));
-      return Wrap(Import(m));
+      return Wrap(Import(m, wanted));
     }
     if (!PyCapsule_IsValid(capsule, kName))
       Raise(PyExc_RuntimeError, "The DLPack capsule was consumed already, or is none.");
     auto* m = static_cast<DLManaged*>(PyCapsule_GetPointer(capsule, kName));
     Check(PyCapsule_SetName(capsule, "used_dltensor"));
-    return Wrap(Import(m));
+    return Wrap(Import(m, wanted));
+  });
+}
+
+// _dlpack_place(type, number, the backend that is meant or None): the device of another library's tensor
+PyObject* DlpackPlace(PyObject*, PyObject* args) {
+  return Guarded([&] {
+    MicaDLDevice given;
+    PyObject* backend;
+    if (!PyArg_ParseTuple(args, "iiO:_dlpack_place", &given.device_type, &given.device_id, &backend))
+      throw PythonErrorIsSet();
+    return FromDevice(DeviceOf(given, backend == Py_None ? -1 : BackendIndex(StrView(backend))));
   });
 }
 
@@ -148,7 +203,8 @@ PyObject* DlpackDevice(PyObject*, PyObject* tensor) {
 }  // namespace
 
 PyMethodDef kDlpackFunctions[] = {{"_to_dlpack", ToDlpack, METH_VARARGS, nullptr},
-                                  {"_from_dlpack", FromDlpack, METH_O, nullptr},
+                                  {"_from_dlpack", FromDlpack, METH_VARARGS, nullptr},
+                                  {"_dlpack_place", DlpackPlace, METH_VARARGS, nullptr},
                                   {"_dlpack_device", DlpackDevice, METH_O, nullptr},
                                   {nullptr, nullptr, 0, nullptr}};
 

@@ -31,31 +31,9 @@ Event& EventOf(PyObject* capsule) {
   return *static_cast<Event*>(event);
 }
 
-// Opens the plugin that provides a backend, also where the name alone is known.
-void Provide(const std::string& backend) {
-  const int index = BackendIndex(backend);
-  if (index < 0 || !DeviceTable(index)) EnsureProvider("backend:" + backend);
-}
-
-PyObject* DeviceCountFunction(PyObject*, PyObject* name) {
-  return Guarded([&] {
-    const std::string backend(StrView(name));
-    Provide(backend);
-    return PyLong_FromLong(DeviceCount(BackendIndex(backend)));
-  });
-}
-PyObject* BackendNames(PyObject*, PyObject*) {
-  return Guarded([&] {
-    Ref list = Own(PyList_New(0));
-    for (int b = 0; b < BackendNameCount(); ++b)
-      Check(PyList_Append(list.get(), Own(NewStr(BackendName(b))).get()));
-    return list.release();
-  });
-}
 PyObject* Properties(PyObject*, PyObject* device) {
   return Guarded([&] {
     const Device asked = ToDevice(device);
-    Provide(std::string(BackendName(asked.backend)));
     const DeviceProperties p = PropertiesOf(asked);
     Ref found = Own(Py_BuildValue("{s:s,s:L,s:L}", "name", p.name.c_str(), "total_memory",
                                   static_cast<long long>(p.total_memory), "free_memory",
@@ -72,9 +50,10 @@ PyObject* Properties(PyObject*, PyObject* device) {
 PyObject* DefaultDevice(PyObject*, PyObject*) {
   return Guarded([&] { return FromDevice(CurrentThread().default_device); });
 }
+// _set_default_device(mica.device)
 PyObject* SetDefaultDevice(PyObject*, PyObject* device) {
   return Guarded([&] {
-    CurrentThread().default_device = ToDevice(device);
+    MakeDefault(device);
     return NewNone();
   });
 }
@@ -87,7 +66,7 @@ PyObject* CurrentNumber(PyObject*, PyObject* name) {
 }
 PyObject* SetCurrentNumber(PyObject*, PyObject* device) {
   return Guarded([&] {
-    SetCurrentDeviceNumber(ToDevice(device));
+    MakeCurrent(ToDevice(device));
     return NewNone();
   });
 }
@@ -290,18 +269,7 @@ PyObject* FallbackCountsFunction(PyObject*, PyObject* reset) {
   });
 }
 
-// A name without a plugin: devices of it can be spelled and compared, and there are none.
-PyObject* RegisterName(PyObject*, PyObject* name) {
-  return Guarded([&] {
-    RegisterBackendName(StrView(name));
-    Py_RETURN_NONE;
-  });
-}
-
-PyMethodDef kFunctions[] = {{"_register_backend_name", RegisterName, METH_O, nullptr},
-                            {"_device_count", DeviceCountFunction, METH_O, nullptr},
-                            {"_backend_names", BackendNames, METH_NOARGS, nullptr},
-                            {"_device_properties", Properties, METH_O, nullptr},
+PyMethodDef kFunctions[] = {{"_device_properties", Properties, METH_O, nullptr},
                             {"_default_device", DefaultDevice, METH_NOARGS, nullptr},
                             {"_set_default_device", SetDefaultDevice, METH_O, nullptr},
                             {"_current_device_number", CurrentNumber, METH_O, nullptr},

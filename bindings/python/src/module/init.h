@@ -15,6 +15,7 @@ void InitTrace(PyObject* module);            // trace.cc
 void InitLibrary(PyObject* module);          // library.cc
 void InitObjects(PyObject* module);          // objects.cc
 void InitPlugins(PyObject* module);          // plugins.cc
+void InitBackends(PyObject* module);
 void InitDevices(PyObject* module);
 void InitGraphs(PyObject* module);
 void InitAutocast(PyObject* module);     // autocast.cc

@@ -218,6 +218,7 @@ void InitModule(PyObject* module) {
   InitLibrary(module);
   InitObjects(module);
   InitPlugins(module);
+  InitBackends(module);
   InitDevices(module);
   InitGraphs(module);
   InitAutocast(module);

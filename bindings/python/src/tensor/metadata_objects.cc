@@ -153,22 +153,34 @@ PyObject* DeviceCompare(PyObject* a, PyObject* b, int op) {
 PyObject* DeviceReduce(PyObject* o, PyObject*) {
   return Guarded([&] { return Py_BuildValue("O(N)", &DeviceType, DeviceStr(o)); });
 }
-// `with device:` makes it the default of this thread's factories; blocks nest.
-std::vector<Device>& DevicesBefore() {
-  static thread_local std::vector<Device> devices;
-  return devices;
+// The default device of this thread's factories, as it was given.
+struct Default {
+  Device device;
+  bool follows = false;  // the backend's current device, as no number was given
+};
+thread_local bool t_default_follows = false;
+
+void SetDefault(const Default& d) {
+  const int number = d.follows ? CurrentDeviceNumber(d.device.backend) : d.device.index;
+  CurrentThread().default_device = {d.device.backend, static_cast<int16_t>(number)};
+  t_default_follows = d.follows;
+}
+// `with device:` makes it the default; blocks nest.
+std::vector<Default>& DefaultsBefore() {
+  static thread_local std::vector<Default> defaults;
+  return defaults;
 }
 PyObject* DeviceEnter(PyObject* o, PyObject*) {
-  DevicesBefore().push_back(CurrentThread().default_device);
-  CurrentThread().default_device = DeviceOf(o);
+  DefaultsBefore().push_back({CurrentThread().default_device, t_default_follows});
+  MakeDefault(o);
   return Py_NewRef(o);
 }
 PyObject* DeviceExit(PyObject*, PyObject*) {
   return Guarded([&] {
-    if (DevicesBefore().empty())
+    if (DefaultsBefore().empty())
       Raise(PyExc_RuntimeError, "A device is left that was not entered on this thread.");
-    CurrentThread().default_device = DevicesBefore().back();
-    DevicesBefore().pop_back();
+    SetDefault(DefaultsBefore().back());
+    DefaultsBefore().pop_back();
     return NewNone();
   });
 }
@@ -231,6 +243,11 @@ PyObject* FromMemoryFormat(MemoryFormat f) { return Borrowed(g_formats[static_ca
 PyObject* FromDevice(Device d) { return NewDevice(d, d.is_cpu() || d.is_meta() ? -1 : d.index); }
 DType AsDType(PyObject* o) { return DTypeOfObject(o); }
 Device AsDevice(PyObject* o) { return DeviceOf(o); }
+void MakeDefault(PyObject* o) { SetDefault({DeviceOf(o), NumberOf(o) < 0}); }
+void MakeCurrent(Device device) {
+  SetCurrentDeviceNumber(device);
+  if (t_default_follows) SetDefault({CurrentThread().default_device, true});
+}
 MemoryFormat AsMemoryFormat(PyObject* o) {
   return static_cast<MemoryFormat>(reinterpret_cast<NumberedObject*>(o)->number);
 }

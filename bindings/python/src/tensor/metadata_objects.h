@@ -35,6 +35,12 @@ Device AsDevice(PyObject* o);
 MemoryFormat AsMemoryFormat(PyObject* o);
 Generator* AsGenerator(PyObject* o);
 
+// The default device of this thread's factories: a mica.device, which follows the current device of its
+// backend where it has no number.
+void MakeDefault(PyObject* device);
+// The device that its backend's name alone means on this thread.
+void MakeCurrent(Device device);
+
 void InitMetadataObjects(PyObject* module);
 void InitGenerator(PyObject* module);
 

@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 
 from mica import _C
 from mica._C import Tensor
+from mica._devices import methods
 from mica.nn.modules import _conversion, _hooks, _state
 from mica.nn.modules._hooks import (
     register_module_backward_hook as register_module_backward_hook,
@@ -720,3 +721,6 @@ def exchange_call(call: Callable[..., Any]) -> Callable[..., Any]:
         _C._fast_module(cls)
         waiting += cls.__subclasses__()
     return before
+
+
+methods.follow(Module, methods.of_module)

@@ -1,0 +1,41 @@
+"""What the functions of a backend's module ask first: its name, is there a device, and which one is meant."""
+
+from __future__ import annotations
+
+from mica import _C
+
+TYPE_CHECKING = False  # importing typing takes as long as all of mica
+if TYPE_CHECKING:
+    from typing import Any
+
+
+class NoDeviceError(AssertionError, RuntimeError):
+    """A backend is named that no plugin provides; both of the kinds that torch raises then."""
+
+
+def python_name(backend: str) -> str:
+    """How Python spells a backend's name: "acme_npu" of "acme.npu"."""
+    return backend.replace(".", "_").replace("-", "_")
+
+
+def present(backend: str) -> bool:
+    """Whether the backend has a device; its plugin is opened."""
+    return _C._device_count(backend) > 0
+
+
+def needed(backend: str) -> None:
+    """Raises NoDeviceError where the backend has no device."""
+    if not present(backend):
+        raise NoDeviceError(
+            f"No plugin provides a device of the backend '{backend}'; mica.plugins() lists what is loaded."
+        )
+
+
+def numbered(backend: str, device: Any) -> Any:
+    """The device of a number, a name or a device; the current one where no number is given."""
+    if device is None:
+        device = _C._current_device_number(backend)
+    if isinstance(device, int):
+        return _C.device(f"{backend}:{device}")
+    named = device if isinstance(device, _C.device) else _C.device(device)
+    return numbered(backend, None) if named.type == backend and named.index is None else named
