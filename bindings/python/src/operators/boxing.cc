@@ -222,6 +222,9 @@ PyObject* CallWith(const Operator& op, const std::vector<Value>& arguments, F&& 
   for (const Value& v : arguments) {
     borrowed.push_back(v.Borrow());
     if (v.is_tensor()) work.Add(v.ToTensor());
+    // What an object stands for may be waited for (other ranks, which are threads), whatever the tensors'
+    // size.
+    if (borrowed.back().tag == MICA_VALUE_OBJECT) work.Add(Dims{kLargeCall});
   }
   std::vector<MicaValue> results(schema.returns.size() + 1);
   for (MicaValue& r : results) r.tag = MICA_VALUE_NONE;

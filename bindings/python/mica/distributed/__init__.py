@@ -1,0 +1,55 @@
+"""Ranks that compute together: groups and collectives, with torch.distributed's names.
+
+So far ranks are threads of one process (the engine `threads`); docs/concepts/distributed.md says what runs.
+"""
+
+from mica.distributed._collectives import (
+    all_gather,
+    all_gather_into_tensor,
+    all_reduce,
+    all_to_all_single,
+    barrier,
+    broadcast,
+    irecv,
+    isend,
+    recv,
+    reduce_scatter_tensor,
+    send,
+)
+from mica.distributed._group import ProcessGroup, Work
+from mica.distributed._init import (
+    destroy_process_group,
+    get_backend,
+    get_rank,
+    get_world_size,
+    init_process_group,
+    is_available,
+    is_initialized,
+    new_group,
+)
+from mica.distributed._reduction import ReduceOp
+
+__all__ = [
+    "ProcessGroup",
+    "ReduceOp",
+    "Work",
+    "all_gather",
+    "all_gather_into_tensor",
+    "all_reduce",
+    "all_to_all_single",
+    "barrier",
+    "broadcast",
+    "destroy_process_group",
+    "get_backend",
+    "get_rank",
+    "get_world_size",
+    "init_process_group",
+    "irecv",
+    "is_available",
+    "is_initialized",
+    "isend",
+    "new_group",
+    "recv",
+    "reduce_scatter_tensor",
+    "send",
+]

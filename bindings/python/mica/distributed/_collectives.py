@@ -1,0 +1,320 @@
+"""Collectives on tensors that are there, as torch.distributed calls them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import mica
+from mica._C import Tensor
+from mica.distributed._group import ProcessGroup, Work
+from mica.distributed._init import group_of
+from mica.distributed._reduction import ReduceOp
+
+__all__ = [
+    "all_gather",
+    "all_gather_into_tensor",
+    "all_reduce",
+    "all_to_all_single",
+    "barrier",
+    "broadcast",
+    "irecv",
+    "isend",
+    "recv",
+    "reduce_scatter_tensor",
+    "send",
+]
+
+
+def _ended(work: Work, async_op: bool) -> Work | None:
+    if async_op:
+        return work
+    work.wait()
+    return None
+
+
+def _name(op: Any) -> str:
+    if not isinstance(op, ReduceOp):
+        raise TypeError(f"The reduction ({op!r}) is none of mica.distributed.ReduceOp.")
+    return str(op.value)
+
+
+def _other(group: ProcessGroup, rank: int | None, what: str) -> int:
+    if rank is None:
+        raise NotImplementedError(f"recv from any rank is not there; give `{what}`, the rank that sends.")
+    return group.place(rank)
+
+
+def all_reduce(tensor: Tensor, op: Any = ReduceOp.SUM, group: Any = None, async_op: bool = False) -> Any:
+    """Reduces the tensors of all ranks, in place.
+
+    As `torch.distributed.all_reduce`.
+
+    Args:
+        tensor (Tensor): Contiguous; of the same shape and dtype on all ranks.
+        op (ReduceOp): How. Default: ReduceOp.SUM.
+        group (ProcessGroup, optional): Default: None, the default group.
+        async_op (bool): Gives a `Work` to wait for. Default: False, the call waits itself.
+
+    Returns:
+        Work or None: None where the call has waited.
+
+    Raises:
+        RuntimeError: Another rank left, or did not call it within the timeout.
+        ValueError: The ranks disagree on what they call.
+
+    Example:
+        >>> mica.distributed.init_process_group("threads", rank=0, world_size=1)
+        >>> x = mica.ones(2)
+        >>> mica.distributed.all_reduce(x)
+        >>> x
+        tensor([1., 1.])
+        >>> mica.distributed.destroy_process_group()
+    """
+    work = group_of(group).start("all_reduce", tensor, tensor, reduction=_name(op))
+    return _ended(work, async_op)
+
+
+def broadcast(tensor: Tensor, src: int, group: Any = None, async_op: bool = False) -> Any:
+    """Fills the tensors of all ranks with that of one.
+
+    As `torch.distributed.broadcast`.
+
+    Args:
+        tensor (Tensor): Contiguous; read on rank `src`, written on the others.
+        src (int): The rank, numbered in the default group.
+        group (ProcessGroup, optional): Default: None, the default group.
+        async_op (bool): Gives a `Work` to wait for. Default: False.
+
+    Returns:
+        Work or None: None where the call has waited.
+
+    Raises:
+        ValueError: The rank is not in the group, or the ranks disagree.
+    """
+    ranks = group_of(group)
+    return _ended(ranks.start("broadcast", None, tensor, peer=ranks.place(src)), async_op)
+
+
+def all_gather_into_tensor(output: Tensor, given: Tensor, group: Any = None, async_op: bool = False) -> Any:
+    """Joins the tensors of all ranks, in the order of ranks.
+
+    As `torch.distributed.all_gather_into_tensor`.
+
+    Args:
+        output (Tensor): Contiguous, with as many elements as all inputs; written.
+        given (Tensor): Contiguous; of the same shape and dtype on all ranks.
+        group (ProcessGroup, optional): Default: None, the default group.
+        async_op (bool): Gives a `Work` to wait for. Default: False.
+
+    Returns:
+        Work or None: None where the call has waited.
+
+    Raises:
+        ValueError: `output` has not as many elements as all inputs, or the ranks disagree.
+    """
+    ranks = group_of(group)
+    if output.numel() != given.numel() * ranks.size():
+        raise ValueError(
+            f"The output of all_gather_into_tensor has ({output.numel()}) elements; expected "
+            f"({given.numel() * ranks.size()}), ({given.numel()}) of each of ({ranks.size()}) ranks."
+        )
+    return _ended(ranks.start("all_gather", given, output), async_op)
+
+
+def all_gather(
+    tensor_list: Sequence[Tensor], tensor: Tensor, group: Any = None, async_op: bool = False
+) -> Any:
+    """Gives every rank the tensors of all.
+
+    As `torch.distributed.all_gather`, with tensors of equal shapes.
+
+    Args:
+        tensor_list (sequence of Tensor): Written, one for each rank, each of the shape of `tensor`.
+        tensor (Tensor): Contiguous.
+        group (ProcessGroup, optional): Default: None, the default group.
+        async_op (bool): Gives a `Work`, whose `wait` fills the list. Default: False.
+
+    Returns:
+        Work or None: None where the call has waited.
+
+    Raises:
+        ValueError: The list has not a tensor of that shape for each rank, or the ranks disagree.
+    """
+    ranks = group_of(group)
+    if len(tensor_list) != ranks.size() or any(t.shape != tensor.shape for t in tensor_list):
+        raise ValueError(
+            f"all_gather writes one tensor of shape {tuple(tensor.shape)} for each of ({ranks.size()}) ranks; got "
+            f"the shapes {[tuple(t.shape) for t in tensor_list]}."
+        )
+    joined = tensor.new_empty((ranks.size(), *tensor.shape))
+
+    def finish() -> None:
+        with mica.no_grad():
+            for into, part in zip(tensor_list, joined):
+                into.copy_(part)
+
+    return _ended(ranks.start("all_gather", tensor, joined, finish=finish), async_op)
+
+
+def reduce_scatter_tensor(
+    output: Tensor, given: Tensor, op: Any = ReduceOp.SUM, group: Any = None, async_op: bool = False
+) -> Any:
+    """Gives each rank its part of the reduced tensors.
+
+    As `torch.distributed.reduce_scatter_tensor`.
+
+    Args:
+        output (Tensor): Contiguous; written with this rank's part.
+        given (Tensor): Contiguous, of as many elements as all outputs; of the same shape on all ranks.
+        op (ReduceOp): How. Default: ReduceOp.SUM.
+        group (ProcessGroup, optional): Default: None, the default group.
+        async_op (bool): Gives a `Work` to wait for. Default: False.
+
+    Returns:
+        Work or None: None where the call has waited.
+
+    Raises:
+        ValueError: `given` has not as many elements as all outputs, or the ranks disagree.
+    """
+    ranks = group_of(group)
+    if given.numel() != output.numel() * ranks.size():
+        raise ValueError(
+            f"The input of reduce_scatter_tensor has ({given.numel()}) elements; expected "
+            f"({output.numel() * ranks.size()}), ({output.numel()}) for each of ({ranks.size()}) ranks."
+        )
+    return _ended(ranks.start("reduce_scatter", given, output, reduction=_name(op)), async_op)
+
+
+def all_to_all_single(
+    output: Tensor,
+    given: Tensor,
+    output_split_sizes: Sequence[int] | None = None,
+    input_split_sizes: Sequence[int] | None = None,
+    group: Any = None,
+    async_op: bool = False,
+) -> Any:
+    """Sends a part of the input to each rank, and joins what the ranks sent.
+
+    As `torch.distributed.all_to_all_single`.
+
+    Args:
+        output (Tensor): Contiguous; written.
+        given (Tensor): Contiguous; cut along the first dimension.
+        output_split_sizes (sequence of int, optional): Rows from each rank. Default: None, equal parts.
+        input_split_sizes (sequence of int, optional): Rows for each rank. Default: None, equal parts.
+        group (ProcessGroup, optional): Default: None, the default group.
+        async_op (bool): Gives a `Work` to wait for. Default: False.
+
+    Returns:
+        Work or None: None where the call has waited.
+
+    Raises:
+        ValueError: The sizes are not those of the tensors, or the ranks disagree on them.
+    """
+    ranks = group_of(group)
+    n = ranks.size()
+    outputs = output_split_sizes or [output.size(0) // n] * n
+    inputs = input_split_sizes or [given.size(0) // n] * n
+    return _ended(ranks.start("all_to_all", given, output, splits=(outputs, inputs)), async_op)
+
+
+def barrier(group: Any = None, async_op: bool = False) -> Any:
+    """Waits until all ranks have come here.
+
+    As `torch.distributed.barrier`.
+
+    Args:
+        group (ProcessGroup, optional): Default: None, the default group.
+        async_op (bool): Gives a `Work` to wait for. Default: False.
+
+    Returns:
+        Work or None: None where the call has waited.
+
+    Raises:
+        RuntimeError: A rank left, or did not come within the timeout.
+    """
+    return _ended(group_of(group).start("barrier", None, None), async_op)
+
+
+def isend(tensor: Tensor, dst: int, group: Any = None, tag: int = 0) -> Work:
+    """Starts to send a tensor to another rank.
+
+    As `torch.distributed.isend`.
+
+    Args:
+        tensor (Tensor): Contiguous.
+        dst (int): The rank, numbered in the default group.
+        group (ProcessGroup, optional): Default: None, the default group.
+        tag (int): That of the receiver's call. Default: 0.
+
+    Returns:
+        Work: To wait for.
+
+    Raises:
+        ValueError: The rank is not in the group, or is this one.
+    """
+    ranks = group_of(group)
+    return ranks.start("send", tensor, None, peer=ranks.place(dst), tag=tag)
+
+
+def irecv(tensor: Tensor, src: int | None = None, group: Any = None, tag: int = 0) -> Work:
+    """Starts to fill a tensor with what another rank sends.
+
+    As `torch.distributed.irecv`, which also receives from any rank.
+
+    Args:
+        tensor (Tensor): Contiguous; written.
+        src (int): The rank, numbered in the default group.
+        group (ProcessGroup, optional): Default: None, the default group.
+        tag (int): That of the sender's call. Default: 0.
+
+    Returns:
+        Work: To wait for.
+
+    Raises:
+        NotImplementedError: `src` is None.
+        ValueError: The rank is not in the group, or is this one.
+    """
+    ranks = group_of(group)
+    return ranks.start("recv", None, tensor, peer=_other(ranks, src, "src"), tag=tag)
+
+
+def send(tensor: Tensor, dst: int, group: Any = None, tag: int = 0) -> None:
+    """Sends a tensor to another rank, and waits until it has it.
+
+    As `torch.distributed.send`.
+
+    Args:
+        tensor (Tensor): Contiguous.
+        dst (int): The rank, numbered in the default group.
+        group (ProcessGroup, optional): Default: None, the default group.
+        tag (int): That of the receiver's call. Default: 0.
+
+    Raises:
+        RuntimeError: The other rank left, or did not receive within the timeout.
+    """
+    isend(tensor, dst, group, tag).wait()
+
+
+def recv(tensor: Tensor, src: int | None = None, group: Any = None, tag: int = 0) -> int:
+    """Fills a tensor with what another rank sends.
+
+    As `torch.distributed.recv`, which also receives from any rank.
+
+    Args:
+        tensor (Tensor): Contiguous; written.
+        src (int): The rank, numbered in the default group.
+        group (ProcessGroup, optional): Default: None, the default group.
+        tag (int): That of the sender's call. Default: 0.
+
+    Returns:
+        int: `src`.
+
+    Raises:
+        NotImplementedError: `src` is None.
+        RuntimeError: The other rank left, or did not send within the timeout.
+    """
+    irecv(tensor, src, group, tag).wait()
+    assert src is not None
+    return src

@@ -1,0 +1,172 @@
+"""Groups of ranks, and what they have started."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Sequence
+from typing import Any
+
+import mica
+from mica._C import Tensor
+
+__all__ = ["ProcessGroup", "Work"]
+
+_FOREVER = 1e9  # seconds: the group's own timeout ends a collective earlier
+
+
+class Work:
+    """A collective that was started: what calls with `async_op=True` give.
+
+    As `torch.distributed.Work`. The tensors may not be read or written before `wait`.
+
+    Example:
+        >>> mica.distributed.init_process_group("threads", rank=0, world_size=1)
+        >>> work = mica.distributed.all_reduce(mica.ones(2), async_op=True)
+        >>> work.wait()
+        True
+        >>> mica.distributed.destroy_process_group()
+    """
+
+    def __init__(self, started: Any, finish: Any = None) -> None:
+        self._started, self._finish = started, finish
+
+    def wait(self, timeout: Any = None) -> bool:
+        """Waits for the end of the collective.
+
+        Args:
+            timeout (timedelta, optional): At most so long. Default: None, the group's timeout.
+
+        Returns:
+            bool: True.
+
+        Raises:
+            RuntimeError: The collective failed, or did not end in time.
+        """
+        seconds = _FOREVER if timeout is None else timeout.total_seconds()
+        if not mica.ops.collectives.wait(self._started, seconds):
+            raise RuntimeError(
+                f"The collective did not end within ({seconds}) s, the timeout given to wait()."
+            )
+        finish, self._finish = self._finish, None
+        if finish is not None:
+            finish()
+        return True
+
+    def is_completed(self) -> bool:
+        """Says whether the collective has ended, and does not wait.
+
+        Returns:
+            bool: Also True where it failed, which `wait` raises.
+        """
+        try:
+            return bool(mica.ops.collectives.wait(self._started, 0.0))
+        except RuntimeError:
+            return True
+
+
+class ProcessGroup:
+    """One rank's end of a group of ranks, made by `init_process_group` and `new_group`.
+
+    As `torch.distributed.ProcessGroup`. `handle` is the object that the operators `mica.ops.collectives` take.
+    """
+
+    def __init__(self, handle: Any, ranks: Sequence[int], name: str, backend: str, timeout: float) -> None:
+        self.handle, self.group_name, self.timeout = handle, name, timeout
+        self._ranks, self._backend = list(ranks), backend
+        self._rank = int(mica.ops.collectives.group_rank(handle))
+
+    def rank(self) -> int:
+        """Gives this rank's number in the group.
+
+        Returns:
+            int: From 0.
+        """
+        return self._rank
+
+    def size(self) -> int:
+        """Gives the number of ranks.
+
+        Returns:
+            int: At least 1.
+        """
+        return len(self._ranks)
+
+    def name(self) -> str:
+        """Gives the name of the engine.
+
+        Returns:
+            str: "threads", for example.
+        """
+        return self._backend
+
+    def place(self, rank: int) -> int:
+        """Turns a number of the default group into one of this group.
+
+        Args:
+            rank (int): The rank in the default group.
+
+        Returns:
+            int: Its number here.
+
+        Raises:
+            ValueError: The rank is not in the group.
+        """
+        if rank not in self._ranks:
+            raise ValueError(f"Rank ({rank}) is not in the group ({self.group_name}) of ranks {self._ranks}.")
+        return self._ranks.index(rank)
+
+    def start(
+        self,
+        collective: str,
+        given: Tensor | None,
+        result: Tensor | None,
+        *,
+        reduction: str = "sum",
+        peer: int = 0,
+        tag: int = 0,
+        splits: tuple[Sequence[int], Sequence[int]] = ((), ()),
+        finish: Any = None,
+    ) -> Work:
+        """Starts a collective on memory that is there.
+
+        Args:
+            collective (str): Its name, "all_reduce" for example.
+            given (Tensor or None): What this rank brings, contiguous.
+            result (Tensor or None): What is written, contiguous.
+            reduction (str): "sum", for example. Default: "sum".
+            peer (int): The root, or the other side of send and recv, numbered in this group. Default: 0.
+            tag (int): Of send and recv. Default: 0.
+            splits (tuple of 2 sequence of int): Rows from and to each rank, of all_to_all. Default: none.
+            finish (callable, optional): Called after the end, by `wait`. Default: None.
+
+        Returns:
+            Work: To wait for.
+        """
+        outputs, inputs = splits
+        operator = mica.ops.collectives.start
+        with mica.no_grad():
+            begun = operator(
+                collective, given, result, self.handle, reduction, peer, tag, list(outputs), list(inputs)
+            )
+        return Work(begun, finish)
+
+
+class _State:
+    """The groups of one rank."""
+
+    def __init__(self) -> None:
+        self.default: ProcessGroup | None = None
+        self.groups: list[ProcessGroup] = []
+        self.run = ""  # names what the ranks of one init_process_group share
+        self.made = 0  # groups so far, which names them alike on all ranks
+
+
+_threads = threading.local()
+
+
+def state() -> _State:
+    """The groups of this thread's rank."""
+    found: _State | None = getattr(_threads, "state", None)
+    if found is None:
+        found = _threads.state = _State()
+    return found
