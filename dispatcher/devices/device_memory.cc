@@ -106,6 +106,7 @@ class PluginMemory : public RawMemory {
     const MicaDeviceTable& table = DeviceTableOf(place);
     const DeviceGuard current(place);
     const uint64_t stream = CurrentStream(index);
+    RaiseLate(place);
     RaiseReported(place, table.copy(table.context, to, place.ToAbi(), from, place.ToAbi(), size, stream));
     Launched(place, "copy_", stream);
   }
@@ -150,6 +151,7 @@ void Queue(void* to, Device to_device, const void* from, Device from_device, int
   const MicaDeviceTable& table = DeviceTableOf(runs);
   const DeviceGuard current(runs);
   const uint64_t stream = CurrentStream(runs);
+  RaiseLate(runs);
   RaiseReported(runs,
                 table.copy(table.context, to, to_device.ToAbi(), from, from_device.ToAbi(), size, stream));
   Launched(runs, "copy_", stream);
@@ -249,6 +251,7 @@ bool CopyBetweenPeers(void* to, Device to_device, const void* from, Device from_
   Event ready, done;
   ready.Record(reader);
   ready.Wait(writer);
+  RaiseLate(to_device);
   RaiseReported(to_device, table.peer_copy(table.context, to, to_device.index, from, from_device.index, size,
                                            writer.handle));
   Launched(to_device, "copy_", writer.handle);

@@ -272,6 +272,7 @@ void RecordedWork::Replay(const StreamRef& stream) {
   const DeviceGuard current(stream.device);
   if (!(last_stream_ == stream)) last_replay_.Wait(stream);  // never twice at once
   for (const auto& words : words_) SetNext(*words);
+  RaiseLate(stream.device);
   RaiseReported(stream.device,
                 table.graph_replay(table.context, stream.device.index, handle_, stream.handle));
   Launched(stream.device, "a recorded graph", stream.handle);

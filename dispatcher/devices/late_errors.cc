@@ -123,15 +123,20 @@ void KeepLate(Device device, MicaStatus status) noexcept {
 }
 
 void RaiseReported(Device device, MicaStatus status) {
-  std::atomic<MicaStatus>& late = LogOf(device).late;
-  if (late.load(std::memory_order_relaxed)) [[unlikely]] {
-    if (const MicaStatus kept = late.exchange(nullptr)) {
-      DropStatus(status);
-      ThrowStatus(kept);
-    }
+  if (!status) [[likely]]
+    return;
+  if (const MicaStatus kept = LogOf(device).late.exchange(nullptr)) {
+    DropStatus(status);
+    ThrowStatus(kept);
   }
-  if (status) [[unlikely]]
-    ThrowReported(device, status);
+  ThrowReported(device, status);
+}
+
+void RaiseLate(Device device) {
+  std::atomic<MicaStatus>& late = LogOf(device).late;
+  if (!late.load(std::memory_order_relaxed)) [[likely]]
+    return;
+  if (const MicaStatus kept = late.exchange(nullptr)) ThrowStatus(kept);
 }
 
 void Launched(Device device, const char* what, uint64_t stream) {

@@ -3,7 +3,8 @@
 // A device runs what was queued earlier, so a status of its table may be about any work since it was last
 // waited for. The host keeps the last launches of each device and says them with the error. Where nobody can
 // be told (memory is given back, an event ends), it keeps the first error of the device, and the next call
-// that can raise does: a launch, a copy, a query, a wait. None is dropped.
+// that can raise does: a launch, a copy, a query, a wait, before it asks the device for anything, so that
+// what a device did is never undone by an error of before. None is dropped.
 #pragma once
 
 #include <cstdint>
@@ -16,9 +17,10 @@ namespace mica {
 
 // Keeps what a call to the device's table answered where nobody can be told. Owns the status.
 void KeepLate(Device device, MicaStatus status) noexcept;
-// Raises what was kept, else `status`, with what ran. Owns the status; NULL is no error.
+// Raises `status`, or what was kept, as that came first, with what ran. Owns the status; NULL is no error.
 void RaiseReported(Device device, MicaStatus status);
-inline void RaiseLate(Device device) { RaiseReported(device, nullptr); }
+// Raises what was kept.
+void RaiseLate(Device device);
 
 // A kernel or a copy was queued. `what` lives as long as the process. With MICA_LAUNCH_BLOCKING=1 it is
 // waited for, so that its error is raised here.

@@ -171,6 +171,7 @@ bool QueryStream(const StreamRef& stream) {
   const MicaDeviceTable& table = DeviceTableOf(stream.device);
   if (table.stream_query) {
     int32_t done = 0;
+    RaiseLate(stream.device);
     RaiseReported(stream.device,
                   table.stream_query(table.context, stream.device.index, stream.handle, &done));
     return done != 0;

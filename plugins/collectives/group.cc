@@ -112,11 +112,15 @@ bool Connection::Wait(MicaWork* work, double seconds) {
   }
 }
 
+namespace {
+
+constexpr const char* kKinds[] = {"all_reduce", "broadcast", "all_gather", "reduce_scatter", "all_to_all",
+                                  "gather",     "scatter",   "send",       "recv",           "barrier"};
+
+}  // namespace
+
 Call::Call(Connection& g, std::string_view kind, MicaTensor* in, MicaTensor* out)
     : group(g), input(in), output(out) {
-  static constexpr const char* kKinds[] = {"all_reduce", "broadcast", "all_gather", "reduce_scatter",
-                                           "all_to_all", "gather",    "scatter",    "send",
-                                           "recv",       "barrier"};
   collective.struct_size = sizeof collective;
   collective.kind = Indexed(kind, "collective", kKinds, MICA_COLLECTIVE_KINDS);
   const char* const name = kKinds[collective.kind];
@@ -181,7 +185,30 @@ void Call::Split(MicaIntSpan output_splits, MicaIntSpan input_splits) {
   collective.input_splits = of_input.data();
 }
 
-MicaWork* Call::Start() { return group.Start(collective, input, output); }
+void Call::CheckSizes() const {
+  const int32_t kind = collective.kind;
+  const int64_t ranks = group.size(), in = collective.input_count, out = collective.output_count;
+  const bool is_root = collective.peer == group.rank();
+  const bool reads = kind != MICA_BROADCAST && kind != MICA_RECV && kind != MICA_BARRIER &&
+                     (kind != MICA_SCATTER || is_root);
+  const bool writes = kind != MICA_SEND && kind != MICA_BARRIER && (kind != MICA_GATHER || is_root);
+  MICA_PLUGIN_CHECK((input || !reads) && (output || !writes), MICA_ERROR_VALUE,
+                    std::string("The collective (") + kKinds[kind] + ") gets no `" +
+                        (input || !reads ? "output" : "input") + "`, which this rank needs.");
+  const bool gathers = kind == MICA_ALL_GATHER || (kind == MICA_GATHER && is_root);
+  const bool scatters = kind == MICA_REDUCE_SCATTER || (kind == MICA_SCATTER && is_root);
+  const int64_t expected = gathers ? ranks * in : in;
+  MICA_PLUGIN_CHECK(scatters ? in == ranks * out : !(gathers || kind == MICA_ALL_REDUCE) || out == expected,
+                    MICA_ERROR_VALUE,
+                    std::string("The collective (") + kKinds[kind] + ") of (" + std::to_string(ranks) +
+                        ") ranks gets an `input` of (" + std::to_string(in) +
+                        ") elements and an `output` of (" + std::to_string(out) + "), which do not fit.");
+}
+
+MicaWork* Call::Start() {
+  CheckSizes();
+  return group.Start(collective, input, output);
+}
 
 void Call::Run() {
   MicaWork* const work = Start();

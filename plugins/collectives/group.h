@@ -70,6 +70,7 @@ struct Call {
   void Reduce(std::string_view reduction);
   void Peer(int64_t peer, const char* name);
   void Split(MicaIntSpan output_splits, MicaIntSpan input_splits);
+  void CheckSizes() const;
   MicaWork* Start();
   void Run();
 

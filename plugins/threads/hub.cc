@@ -31,13 +31,18 @@ bool Slot::full() const {
   return std::all_of(parts.begin(), parts.end(), [](const Part& part) { return part.arrived; });
 }
 
-std::shared_ptr<Hub> Hub::Named(const std::string& name, int32_t size) {
+bool Hub::HasLeft(int32_t rank) {
+  const Lock lock(mutex_);
+  return rank < static_cast<int32_t>(gone_.size()) && gone_[rank];
+}
+
+std::shared_ptr<Hub> Hub::Named(const std::string& name, int32_t rank, int32_t size) {
   static std::mutex mutex;
   static std::map<std::string, std::weak_ptr<Hub>> hubs;
   const std::lock_guard<std::mutex> lock(mutex);
   for (auto i = hubs.begin(); i != hubs.end();) i = i->second.expired() ? hubs.erase(i) : std::next(i);
   std::shared_ptr<Hub> hub = hubs[name].lock();
-  if (!hub) hubs[name] = hub = std::make_shared<Hub>(size);
+  if (!hub || hub->HasLeft(rank)) hubs[name] = hub = std::make_shared<Hub>(size);
   MICA_PLUGIN_CHECK(static_cast<int32_t>(hub->next_.size()) == size, MICA_ERROR_VALUE,
                     "The group (" + name + ") has (" + std::to_string(hub->next_.size()) +
                         ") ranks for one of them and (" + std::to_string(size) + ") for another.");
@@ -104,7 +109,11 @@ std::shared_ptr<Slot> Hub::Start(int32_t rank, Part part) {
   const MicaCollective& call = slot->parts[place].call;
   const bool full = slot->full();
   if (full && !IsMessage(call)) open_.erase(slot->number);
-  if (full && IsMessage(call)) messages_[{slot->ranks[0], slot->ranks[1], call.tag}].pop_front();
+  if (full && IsMessage(call)) {
+    const auto waiting = messages_.find({slot->ranks[0], slot->ranks[1], call.tag});
+    waiting->second.pop_front();
+    if (waiting->second.empty()) messages_.erase(waiting);
+  }
   for (size_t i = 0; i < slot->parts.size(); ++i)
     if (!slot->parts[i].arrived && gone_[slot->ranks[i]])
       Fail(slot.get(), MICA_ERROR_RUNTIME,

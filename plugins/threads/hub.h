@@ -51,7 +51,8 @@ class Hub {
   explicit Hub(int32_t size) : next_(size, 0), here_(size, 0), gone_(size, false) {}
 
   // The hub of that name, made by whoever asks first.
-  static std::shared_ptr<Hub> Named(const std::string& name, int32_t size);
+  // A rank that has left it begins a new one.
+  static std::shared_ptr<Hub> Named(const std::string& name, int32_t rank, int32_t size);
 
   void Enter(int32_t rank);
   std::shared_ptr<Slot> Start(int32_t rank, Part part);
@@ -67,6 +68,7 @@ class Hub {
   std::shared_ptr<Slot> SlotOf(int32_t rank, const MicaCollective& call, size_t* place);
   void Fail(Slot* slot, int64_t code, std::string error, std::vector<Part>* ended);
   std::string Missing(const Slot& slot) const;
+  bool HasLeft(int32_t rank);
 
   std::mutex mutex_;
   std::condition_variable changed_;

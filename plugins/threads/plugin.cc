@@ -26,7 +26,7 @@ namespace {
 MicaStatus Open(MicaStr name, int32_t rank, int32_t size, int64_t timeout, MicaGroup** group,
                 MicaStr* address) {
   return mica::plugin::CatchAll([&] {
-    auto hub = Hub::Named(std::string(name.data, static_cast<size_t>(name.size)), size);
+    auto hub = Hub::Named(std::string(name.data, static_cast<size_t>(name.size)), rank, size);
     hub->Enter(rank);
     *group = new MicaGroup{std::move(hub), rank, size, std::chrono::nanoseconds(timeout)};
     *address = MicaStr{"", 0};

@@ -192,3 +192,45 @@ def test_wait_with_a_timeout_of_its_own() -> None:
             dist.send(mica.ones(1), 0)
 
     on_all(2, f)
+
+
+def test_ranks_leave_and_enter_again_under_the_same_name() -> None:
+    def f(r: int) -> list[float]:
+        dist.destroy_process_group()
+        found = []
+        for round in range(5):
+            dist.init_process_group("threads", rank=r, world_size=2, group_name="again")
+            x = mica.full((2,), float(r + round))
+            found.append(dist.all_reduce(x, async_op=True))  # whose end outlives the group
+            dist.barrier()
+            dist.destroy_process_group()
+        return [work.is_completed() for work in found]
+
+    assert on_all(2, f) == [[True] * 5] * 2
+
+
+@pytest.mark.parametrize("kind", ["conjugated", "elsewhere"])
+def test_a_tensor_that_the_operator_would_copy_is_refused(kind: str) -> None:
+    def f(r: int) -> None:
+        x = mica.tensor([1 + 2j]).conj() if kind == "conjugated" else mica.empty(2, device="meta")
+        with pytest.raises(NotImplementedError, match="all_reduce gets a tensor on"):
+            dist.all_reduce(x)
+
+    on_all(1, f)
+
+
+def test_an_operator_whose_memory_does_not_fit_is_refused() -> None:
+    def f(r: int) -> None:
+        handle = group_of(None).handle
+        start = mica.ops.collectives.start
+        x = mica.zeros(1 << 20)
+        for name, given, result in (
+            ("all_reduce", None, x),
+            ("gather", x, None),
+            ("all_gather", x, mica.zeros(2)),
+            ("reduce_scatter", mica.zeros(2), x),
+        ):
+            with pytest.raises(ValueError, match=name):
+                start(name, given, result, handle, "sum", 0, 0, [], [])
+
+    on_all(1, f)

@@ -10,6 +10,7 @@ import pytest
 
 import mica
 from mica import nn
+from mica._devices import methods
 from mica.nn import parallel
 from mica.utils.data import DataLoader, TensorDataset, random_split
 from mica.utils.module_tracker import ModuleTracker
@@ -381,3 +382,15 @@ def test_parts_of_a_batch_on_several_devices(monkeypatch: pytest.MonkeyPatch) ->
     )  # whatever other tests loaded
     with pytest.raises(RuntimeError, match="no accelerator"):
         parallel.scatter(x, [0])
+
+
+def test_a_submodule_of_a_backends_name_is_the_submodule() -> None:
+    class Named(mica.nn.Module):
+        """As Module is once a plugin provides acme.unit."""
+
+    for name, value in methods.of_module("acme.unit").items():
+        setattr(Named, name, value)
+    module = Named()
+    assert Named.acme_unit.__name__ == module.acme_unit.__name__ == "acme_unit"
+    module.acme_unit = mica.nn.Linear(2, 2)
+    assert isinstance(module.acme_unit, mica.nn.Linear)

@@ -100,6 +100,21 @@ def of_tensor(backend: str) -> dict[str, Any]:
     return {name: to_backend(backend), f"is_{name}": is_on(backend)}
 
 
+class _ModuleMethod:
+    """A method that gives way to a parameter, buffer or submodule of its name."""
+
+    def __init__(self, function: Any) -> None:
+        self.function = function
+
+    def __get__(self, module: Any, owner: Any = None) -> Any:
+        if module is None:
+            return self.function
+        for held in ("_parameters", "_buffers", "_modules"):
+            if self.function.__name__ in (found := module.__dict__.get(held) or {}):
+                return found[self.function.__name__]
+        return self.function.__get__(module, owner)
+
+
 def of_module(backend: str) -> dict[str, Any]:
     """What nn.Module has of each backend."""
 
@@ -118,7 +133,7 @@ def of_module(backend: str) -> dict[str, Any]:
         to = to_backend(backend)
         return self._apply(lambda t: to(t, device))
 
-    return {python_name(backend): _named(move, backend)}
+    return {python_name(backend): _ModuleMethod(_named(move, backend))}
 
 
 def of_packed(backend: str) -> dict[str, Any]:

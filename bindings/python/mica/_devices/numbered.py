@@ -14,7 +14,18 @@ class NoDeviceError(AssertionError, RuntimeError):
 
 
 def python_name(backend: str) -> str:
-    """How Python spells a backend's name: "acme_npu" of "acme.npu"."""
+    """How Python spells a backend's name: "acme_npu" of "acme.npu".
+
+    Args:
+        backend (str): The name.
+
+    Returns:
+        str: A name of Python's.
+
+    Example:
+        >>> mica.library.python_name("acme.npu")
+        'acme_npu'
+    """
     return backend.replace(".", "_").replace("-", "_")
 
 

@@ -81,6 +81,8 @@ def from_object(source: Any, backend: str | None, copy: bool | None) -> Tensor:
             kwargs["stream"] = 1 if kind == _CUDA and handle == 0 else handle
     try:
         capsule = source.__dlpack__(**kwargs)
-    except TypeError:  # of an older standard
+    except TypeError:  # of an older standard, which knows no copies
         capsule = source.__dlpack__(**{k: v for k, v in kwargs.items() if k == "stream"})
+        made = _C._from_dlpack(capsule, backend)
+        return made.clone() if copy else made
     return _C._from_dlpack(capsule, backend)

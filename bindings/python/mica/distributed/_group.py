@@ -141,7 +141,18 @@ class ProcessGroup:
 
         Returns:
             Work: To wait for.
+
+        Raises:
+            NotImplementedError: A tensor is not on the CPU, or is a conjugated or negated view.
         """
+        for tensor in (given, result):
+            # The operator would see a copy of it, which is thrown away before the collective ends.
+            if tensor is not None and (tensor.device.type != "cpu" or tensor.is_conj() or tensor.is_neg()):
+                raise NotImplementedError(
+                    f"{collective} gets a tensor on {tensor.device}, or a conjugated or negated view; collectives "
+                    "take plain tensors on the CPU so far: give a copy (.cpu(), .resolve_conj()) and copy the "
+                    "result back."
+                )
         outputs, inputs = splits
         operator = mica.ops.collectives.start
         with mica.no_grad():

@@ -175,7 +175,7 @@ inline bool IsSmall(const Windows& w) {
     for (int d = 0; d < t.ndim(); ++d) last += (t.size(d) - 1) * std::abs(t.stride(d));
     return last;
   };
-  bool small = reach(w.data) < kMost && w.out(0).numel() < kMost;
+  bool small = reach(w.data) < kMost && w.data.numel() < kMost && w.out(0).numel() < kMost;
   for (int64_t o = 0; o < w.num_outputs; ++o) small = small && reach(w.out(o)) < kMost;
   for (int d = w.first(); d < w.ndim(); ++d) small = small && w.data.size(d) * (w.out(0).size(d) + 1) < kMost;
   for (const auto& [name, value] : Numbers(w)) small = small && std::abs(value) < kMost;
