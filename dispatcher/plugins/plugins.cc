@@ -192,12 +192,12 @@ std::vector<PluginInfo> Plugins() {
   return out;
 }
 
-std::vector<std::string> KnownBackends(bool all) {
+std::vector<std::string> KnownBackends(Look look) {
   constexpr absl::string_view kKind = "backend:";
   const LoaderLock lock;
   Loader& l = GetLoader();
-  Search(l);
-  if (all) AskFinder(l);
+  if (look != Look::kNowhere) Search(l);
+  if (look == Look::kEverywhere) AskFinder(l);
   std::vector<std::string> names;
   for (int b = 0; b < BackendNameCount(); ++b) names.push_back(BackendName(b));
   for (const auto& e : l.entries) {

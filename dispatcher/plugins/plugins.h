@@ -53,9 +53,11 @@ void DiscoverPlugins();
 // Adds a folder of descriptions to look in.
 void AddPluginFolder(const std::string& folder);
 
+// Where plugins are looked for that were not found yet: nowhere, in MICA_PLUGINS (which opens those) and the
+// folders, or by the finder (below), too.
+enum class Look { kNowhere, kInFolders, kEverywhere };
 // The names of all backends: those registered, then those that plugins bring which were found and not opened.
-// `all`: the finder (below) is asked, too.
-std::vector<std::string> KnownBackends(bool all);
+std::vector<std::string> KnownBackends(Look look);
 // Called when plugins were found or opened, so that there may be more backends: on the thread that did it,
 // which then holds nothing of the loader's.
 void SetBackendsHook(void (*hook)());

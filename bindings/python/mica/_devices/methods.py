@@ -34,7 +34,7 @@ def follow(of: type, make: Maker, always: tuple[str, ...] = ()) -> None:
 
 def note() -> None:
     """Called when there may be more backends."""
-    for backend in _C._known_backends(False)[2:]:
+    for backend in _C._known_backends(None)[2:]:  # looking for more would open those of MICA_PLUGINS
         if backend not in _known:
             _known.add(backend)
             for of, make in _following:

@@ -42,9 +42,12 @@ PyObject* BackendNames(PyObject*, PyObject*) {
     return ListOf(names);
   });
 }
-// _known_backends(all)
-PyObject* KnownBackendsFunction(PyObject*, PyObject* all) {
-  return Guarded([&] { return ListOf(KnownBackends(ToBool(all))); });
+// _known_backends(look): False looks in the folders, True everywhere, None nowhere.
+PyObject* KnownBackendsFunction(PyObject*, PyObject* look) {
+  return Guarded([&] {
+    if (look == Py_None) return ListOf(KnownBackends(Look::kNowhere));
+    return ListOf(KnownBackends(ToBool(look) ? Look::kEverywhere : Look::kInFolders));
+  });
 }
 // _accelerators(open)
 PyObject* AcceleratorsFunction(PyObject*, PyObject* open) {
@@ -101,7 +104,7 @@ PyMethodDef kFunctions[] = {{"_register_backend_name", RegisterName, METH_O, nul
 std::vector<std::string> Accelerators(bool open) {
   std::vector<std::string> names;
   if (open) {
-    for (const std::string& name : KnownBackends(true)) CountOf(name);
+    for (const std::string& name : KnownBackends(Look::kEverywhere)) CountOf(name);
   }
   for (int b = 2; b < BackendNameCount(); ++b) {
     if (DeviceCount(b) > 0) names.push_back(BackendName(b));
