@@ -21,27 +21,30 @@ if TYPE_CHECKING:
 
     Maker = Callable[[str], dict[str, Any]]
 
-_known: set[str] = set()
 _following: list[tuple[type, Maker]] = []
 
 
 def follow(of: type, make: Maker, always: tuple[str, ...] = ()) -> None:
     """Gives a class what `make` makes of each backend's name, now and later; of `always` also without a plugin."""
     _following.append((of, make))
-    for backend in (*always, *_known):
+    for backend in (*always, *_known()):
         _add(of, make(backend))
 
 
 def note() -> None:
     """Called when there may be more backends."""
-    for backend in _C._known_backends(None)[2:]:  # looking for more would open those of MICA_PLUGINS
-        if backend not in _known:
-            _known.add(backend)
-            for of, make in _following:
-                _add(of, make(backend))
+    for backend in _known():
+        for of, make in _following:
+            _add(of, make(backend))
     table = sys.modules.get("mica._torch_names.table")
     if table is not None:  # which may have been asked for one of their modules, in vain
         table.real_modules.cache_clear()
+
+
+def _known() -> list[str]:
+    """The backends that are known without looking for more, which would open those of MICA_PLUGINS."""
+    names: list[str] = _C._known_backends(None)
+    return names[2:]
 
 
 def _add(of: type, attributes: dict[str, Any]) -> None:
@@ -117,6 +120,7 @@ class _ModuleMethod:
 
 def of_module(backend: str) -> dict[str, Any]:
     """What nn.Module has of each backend."""
+    to = to_backend(backend)
 
     def move(self: Any, device: Any = None) -> Any:
         """Moves the parameters and buffers, here and below, to a device of the backend "BACKEND".
@@ -130,7 +134,6 @@ def of_module(backend: str) -> dict[str, Any]:
         Raises:
             RuntimeError: There is no such device.
         """
-        to = to_backend(backend)
         return self._apply(lambda t: to(t, device))
 
     return {python_name(backend): _ModuleMethod(_named(move, backend))}
