@@ -67,3 +67,23 @@ add_custom_target(mica_fingerprint
 add_custom_target(mica_generated
   DEPENDS ${MICA_GENERATED_KERNELS} ${MICA_GENERATED_AUTOGRAD} ${MICA_GENERATED_PYTHON})
 add_dependencies(mica_generated mica_fingerprint)
+
+# A plugin in plugins/<name> with operators of its own: mica-gen makes their definitions of its operators.yaml and
+# derivatives.yaml, as it does for a vendor.
+function(mica_add_operator_plugin name)
+  mica_sources(plugins/${name} sources)
+  set(generated ${CMAKE_CURRENT_BINARY_DIR}/generated/plugin)
+  add_custom_command(
+    OUTPUT ${generated}/operators.cc ${generated}/operators.h
+    COMMAND mica-gen --base ${PROJECT_SOURCE_DIR}/native_functions.yaml --native operators.yaml
+      --derivatives derivatives.yaml --out ${CMAKE_CURRENT_BINARY_DIR}/generated
+    WORKING_DIRECTORY ${CMAKE_CURRENT_SOURCE_DIR}
+    DEPENDS mica-gen ${MICA_OPERATOR_FILES} ${CMAKE_CURRENT_SOURCE_DIR}/operators.yaml
+      ${CMAKE_CURRENT_SOURCE_DIR}/derivatives.yaml
+    COMMENT "Generating the operators of ${name}"
+    VERBATIM)
+  mica_add_plugin(${name} SOURCES ${sources} ${generated}/operators.cc)
+  target_include_directories(mica_${name} PRIVATE ${generated})
+  # GCC warns of the order in which a braced list is filled, which the language fixes.
+  set_source_files_properties(${generated}/operators.cc PROPERTIES COMPILE_OPTIONS -Wno-sequence-point)
+endfunction()
