@@ -31,8 +31,6 @@ using gpu::AttentionProblem;
 using gpu::AttentionShape;
 using gpu::AttentionTensor;
 
-constexpr size_t kMostWorkspace = size_t{1} << 30;
-
 // The tensors of a graph that a call gives.
 enum Id : int64_t {
   kQuery = 1,
@@ -135,7 +133,7 @@ class AttentionGraph {
   // The plan, or NULL.
   std::unique_ptr<GraphPlan> Compile(cudnnHandle_t handle) {
     key_.is_backward ? AddBackward() : AddForward();
-    return graph_.Next(handle, {kMostWorkspace});
+    return graph_.Next(handle, {});
   }
 
  private:
@@ -284,7 +282,7 @@ class Plans {
   }
   std::unique_ptr<GraphPlan> Restore(cudnnHandle_t handle, const PlanKey& key) const {
     std::string bytes;
-    return disk_.Find(DiskKey(key), &bytes) ? GraphPlan::FromBytes(handle, bytes, kMostWorkspace) : nullptr;
+    return disk_.Find(DiskKey(key), &bytes) ? GraphPlan::FromBytes(handle, bytes) : nullptr;
   }
   std::unique_ptr<GraphPlan> Compile(cudnnHandle_t handle, const PlanKey& key) const {
     std::unique_ptr<GraphPlan> plan = AttentionGraph(key).Compile(handle);
@@ -350,8 +348,7 @@ bool RunOnce(const AttentionProblem& problem, const PlanKey& key) {
   if (!handle.get()) return false;
   const GraphPlan* const plan = GetPlans().Find(handle.get(), key);
   if (!plan) return false;
-  if (Succeeded(Cudnn().cudnnSetStream(handle.get(), reinterpret_cast<CUstream>(problem.stream)),
-                "cudnnSetStream", problem.device) &&
+  if (SetStream(handle.get(), problem.device, problem.stream) &&
       RunPlan(*plan, handle.get(), problem, key.is_backward != 0))
     return true;
   GetPlans().Refuse(key);

@@ -33,8 +33,6 @@ using mica::kit::ConvolutionCall;
 using mica::kit::ConvolutionKind;
 using mica::kit::ConvolutionShape;
 
-constexpr size_t kMostWorkspace = size_t{1} << 30;
-
 // How cuDNN computes with a dtype.
 struct Arithmetic {
   cudnnDataType_t type, compute;
@@ -188,7 +186,7 @@ class Engines {
 enum Id : int64_t { kImage = 1, kWeight, kResult };
 
 Engines::Engines(const ConvolutionShape& shape, const Wishes& wishes)
-    : limits_{kMostWorkspace, shape.dtype != MICA_F32 || wishes.tf32 != 0, wishes.deterministic == 0} {
+    : limits_{shape.dtype != MICA_F32 || wishes.tf32 != 0, wishes.deterministic == 0} {
   Arithmetic arithmetic{};
   Shape made;
   if (!ArithmeticOf(shape.dtype, &arithmetic) || !ShapeOf(shape, &made)) return;
@@ -219,11 +217,6 @@ void* WorkspaceOf(const gpu::ConvolutionProblem& problem, size_t size) {
   }
 }
 
-bool SetStream(cudnnHandle_t handle, const gpu::ConvolutionProblem& problem) {
-  const auto stream = reinterpret_cast<CUstream>(problem.stream);
-  return Succeeded(Cudnn().cudnnSetStream(handle, stream), "cudnnSetStream", problem.device);
-}
-
 bool Queue(cudnnHandle_t handle, const gpu::ConvolutionProblem& problem, const GraphPlan& engine,
            void* workspace) {
   const ConvolutionCall& call = problem.convolution;
@@ -232,7 +225,7 @@ bool Queue(cudnnHandle_t handle, const gpu::ConvolutionProblem& problem, const G
 }
 
 bool Engines::Run(cudnnHandle_t handle, const gpu::ConvolutionProblem& problem) {
-  if (!SetStream(handle, problem)) return false;
+  if (!SetStream(handle, problem.device, problem.stream)) return false;
   bool lacks_memory = false;
   for (size_t place = next_;; ++place) {
     const Engine engine = At(handle, place);
@@ -268,7 +261,7 @@ double Engines::Milliseconds(cudnnHandle_t handle, const gpu::ConvolutionProblem
 }
 
 void Engines::Time(cudnnHandle_t handle, const gpu::ConvolutionProblem& problem, int64_t tries) {
-  if (!SetStream(handle, problem)) return;
+  if (!SetStream(handle, problem.device, problem.stream)) return;
   std::vector<std::pair<double, Engine>> timed;
   for (size_t place = 0; static_cast<int64_t>(place) < tries; ++place) {
     Engine engine = At(handle, place);

@@ -124,4 +124,9 @@ bool Succeeded(cudnnStatus_t status, const char* function, int device) {
                         std::to_string(device) + ") with " + Describe(status) + ".");
 }
 
+bool SetStream(cudnnHandle_t handle, int device, uint64_t stream) {
+  return Succeeded(Cudnn().cudnnSetStream(handle, reinterpret_cast<CUstream>(stream)), "cudnnSetStream",
+                   device);
+}
+
 }  // namespace cuda

@@ -48,4 +48,7 @@ inline bool FailedToLaunch(cudnnStatus_t status) {
 // start. Throws what another failure means: MICA_ERROR_OUT_OF_MEMORY, or MICA_ERROR_RUNTIME.
 bool Succeeded(cudnnStatus_t status, const char* function, int device);
 
+// Lets a handle queue on a stream of the device; false where cuDNN does not start.
+bool SetStream(cudnnHandle_t handle, int device, uint64_t stream);
+
 }  // namespace cuda

@@ -311,7 +311,7 @@ std::unique_ptr<GraphPlan> Graph::Next(cudnnHandle_t handle, const PlanLimits& l
     SetOne(made, CUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG, CUDNN_TYPE_BACKEND_DESCRIPTOR, configuration);
     Finalize(made);
     auto plan = std::make_unique<GraphPlan>();
-    if (!ok_ || !plan->Hold(made) || plan->workspace_size_ > limits.most_workspace) continue;
+    if (!ok_ || !plan->Hold(made) || plan->workspace_size_ > kMostWorkspace) continue;
     plan->descriptors_ = descriptors_;
     return plan;
   }
@@ -339,8 +339,7 @@ std::string GraphPlan::Bytes() const {
   return get(count, &count, bytes.data()) && static_cast<size_t>(count) == bytes.size() ? bytes : "";
 }
 
-std::unique_ptr<GraphPlan> GraphPlan::FromBytes(cudnnHandle_t handle, const std::string& bytes,
-                                                size_t most_workspace) {
+std::unique_ptr<GraphPlan> GraphPlan::FromBytes(cudnnHandle_t handle, const std::string& bytes) {
   const CudnnApi& api = Cudnn();
   cudnnBackendDescriptor_t made = nullptr;
   if (api.cudnnBackendCreateDescriptor(CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR, &made) !=
@@ -355,7 +354,7 @@ std::unique_ptr<GraphPlan> GraphPlan::FromBytes(cudnnHandle_t handle, const std:
                                                     CUDNN_TYPE_CHAR, static_cast<int64_t>(bytes.size()),
                                                     bytes.data()) == CUDNN_STATUS_SUCCESS &&
                        api.cudnnBackendFinalize(made) == CUDNN_STATUS_SUCCESS && plan->Hold(made);
-  return is_made && plan->workspace_size_ <= most_workspace ? std::move(plan) : nullptr;
+  return is_made && plan->workspace_size_ <= kMostWorkspace ? std::move(plan) : nullptr;
 }
 
 bool GraphPlan::Execute(cudnnHandle_t handle, int device, cudnnBackendDescriptor_t pack) const {

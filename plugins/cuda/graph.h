@@ -24,9 +24,11 @@ struct DestroyDescriptor {
 using Descriptor = std::unique_ptr<void, DestroyDescriptor>;
 using Descriptors = std::vector<Descriptor>;
 
+// Plans that need a larger workspace are passed over.
+constexpr size_t kMostWorkspace = size_t{1} << 30;
+
 // What a plan may do.
 struct PlanLimits {
-  size_t most_workspace;
   bool rounds = true;  // compute float32 with shorter numbers (TF32)
   bool varies = true;  // give other bits in another run
 };
@@ -41,9 +43,8 @@ class GraphPlan {
   // Bytes of which a process with the same cuDNN and a like device makes the plan again, without compiling;
   // "" where cuDNN has none.
   std::string Bytes() const;
-  // NULL where cuDNN refuses them, or the plan needs a larger workspace.
-  static std::unique_ptr<GraphPlan> FromBytes(cudnnHandle_t handle, const std::string& bytes,
-                                              size_t most_workspace);
+  // NULL where cuDNN refuses them.
+  static std::unique_ptr<GraphPlan> FromBytes(cudnnHandle_t handle, const std::string& bytes);
 
   size_t workspace_size() const { return workspace_size_; }
   // Queues the graph on the handle's stream; false where cuDNN refuses it, or cannot build or launch a
