@@ -100,10 +100,11 @@ def init_process_group(
         raise ValueError(
             "This rank has a default group already; call destroy_process_group before another init."
         )
-    if init_method is not None or backend is None:
+    if init_method is not None or backend is None or rank == world_size == -1:
         raise NotImplementedError(
-            f"init_process_group(backend={backend!r}, init_method={init_method!r}) needs ranks in several processes, "
-            "which no engine here connects yet; use the backend `threads`, whose ranks are threads of one process."
+            f"init_process_group(backend={backend!r}, init_method={init_method!r}, rank={rank}, world_size={world_size}) "
+            "needs ranks in several processes (env://), which no engine here connects yet; use the backend `threads`, "
+            "whose ranks are threads of one process, and give each its `rank` and `world_size`."
         )
     if world_size < 1 or not 0 <= rank < world_size:
         raise ValueError(f"Rank ({rank}) is none of ({world_size}) ranks; give `rank` and `world_size`.")
