@@ -62,7 +62,9 @@ PyObject* g_told = nullptr;  // what is called when there may be more backends; 
 void TellPython() {
   if (!Py_IsInitialized()) return;
   const GilAcquire gil;
-  if (!Own(PyObject_CallNoArgs(g_told))) PyErr_WriteUnraisable(g_told);
+  PyObject* const said = PyObject_CallNoArgs(g_told);
+  if (!said) PyErr_WriteUnraisable(g_told);  // nobody waits for an exception here
+  Py_XDECREF(said);
 }
 // A name without a plugin: devices of it can be spelled and compared, and there are none.
 PyObject* RegisterName(PyObject*, PyObject* name) {
@@ -83,6 +85,9 @@ PyObject* RenamePrivate(PyObject*, PyObject* name) {
 // _tell_of_backends(function): it is called without arguments, on any thread.
 PyObject* TellOfBackends(PyObject*, PyObject* function) {
   return Guarded([&] {
+    if (!PyCallable_Check(function))
+      Raise(PyExc_TypeError, std::string("_tell_of_backends() gets a function; this value is of type (") +
+                                 TypeName(function) + ").");
     g_told = Py_NewRef(function);
     SetBackendsHook(TellPython);
     return NewNone();
