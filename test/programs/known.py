@@ -69,6 +69,10 @@ class Known:
         return any(entry.matches(program, difference) for entry in self.entries)
 
     def mended(self) -> list[Entry]:
-        """Those whose program shows their difference no more, on a machine that could show it."""
+        """Those whose program shows their difference no more."""
+        return [entry for entry in self.here() if not entry.shows()]
+
+    def here(self) -> list[Entry]:
+        """Those that this machine can show."""
         wide = "avx512f" in Path("/proc/cpuinfo").read_text()
-        return [e for e in self.entries if (wide or "(with AVX-512)" not in e.reason) and not e.shows()]
+        return [entry for entry in self.entries if wide or "(with AVX-512)" not in entry.reason]

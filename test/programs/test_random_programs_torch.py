@@ -200,6 +200,6 @@ def test_a_listed_program_that_differs_in_another_way_is_reported():
 def test_every_listed_difference_is_there():
     listed = known.Known()
     assert [entry.reason for entry in listed.mended()] == []
-    for entry in listed.entries:
+    for entry in listed.here():
         found = confirmed(entry.program)
         assert found is not None and entry.matches(entry.program, found), entry.reason

@@ -89,6 +89,7 @@ def to_backend(backend: str) -> Any:
         options = {} if memory_format is None else {"memory_format": memory_format}
         return self.to(numbered(backend, device), non_blocking=non_blocking, **options)
 
+    move.__module__ = "mica"  # where pickle finds Tensor.NAME
     return _named(move, backend)
 
 
