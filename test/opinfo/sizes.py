@@ -24,10 +24,12 @@ from rules import factors
 from scope import key
 from torch.testing._internal.opinfo.core import SampleInput
 
-# Elements of the largest tensor of a case, so that 2^18 + 1 fit; and seconds that torch may take for it, by
-# estimate.
+# Elements of the largest tensor of a case, so that 2^18 + 1 fit.
 LARGEST = 1 << 19
-_SECONDS = 0.25
+# Seconds that torch may take for a step towards a case, each of some four times the elements of the one
+# before: of what looks at pairs of elements the case itself then takes half a second.
+_SECONDS = 1 / 32
+_STEP = 4
 _FACTORED = 1 << 26  # elements times rows of matrices that are factored
 _DRAWS = 4  # of sizes, before a case is given up that they make too large
 _LAYOUTS = ("", "", "", "transposed", "stepped", "offset", "expanded")
@@ -112,7 +114,7 @@ def _differentiated(result: Any) -> int:
 
 
 class Grower:
-    """Grows one sample of one operator; knows which dimensions can, and about what a call costs.
+    """Grows one sample of one operator; knows which dimensions can.
 
     Nothing is known before `learn`, which calls torch: a worker that dies in it can leave it out.
     """
@@ -126,7 +128,6 @@ class Grower:
         self.ways: dict[int, Any] = {}
         self.powers: dict[int, float] = {}  # the result's elements grow as this power of a dimension's size
         self.elements = 0  # of the result as the sample is
-        self.slowest = (0.0, 1)  # seconds of the dearest try, and the elements of its largest tensor
 
     def learn(self) -> None:
         """Finds the dimensions that can grow."""
@@ -147,14 +148,21 @@ class Grower:
         made = _grow(self.arguments, ways, growth)
         if made is None:
             return -1
-        start = time.process_time()
         try:
-            found = _differentiated(self.operator(*made[0], **made[1]))
+            return _differentiated(self.operator(*made[0], **made[1]))
         except Exception:
             return -1
-        elements = max(x.numel() for x in _tensors(made))
-        self.slowest = max(self.slowest, (time.process_time() - start - 1e-3, max(elements, 1)))
-        return found
+
+    def _slow(self, growth: dict[int, int]) -> bool:
+        """Whether a sample grown so takes torch too long: it is tried on the way there."""
+        ratios = {d: size / self.sizes[d] for d, size in growth.items()}
+        steps = math.ceil(math.log(math.prod(ratios.values()), _STEP))
+        for step in range(1, steps):
+            start = time.process_time()
+            self._takes(self.ways, {d: round(self.sizes[d] * r ** (step / steps)) for d, r in ratios.items()})
+            if time.process_time() - start > _SECONDS:
+                return True
+        return False
 
     def case(self, k: int) -> tuple[str, SampleInput] | None:
         """The layout and the sample of try k, one dimension or two of it grown; the same in every run."""
@@ -177,14 +185,12 @@ class Grower:
         for d, size in enumerate(self.sizes):
             total *= growth.get(d, max(size, 1))
             result *= (growth[d] / size) ** self.powers[d] if d in growth else 1
-        # Most operators' time grows as their elements, that of square matrices as their power 1.5.
-        seconds, elements = self.slowest
         if (
             self.factors
             and total * min([growth.get(d, n) for d, n in enumerate(self.sizes)][-2:]) > _FACTORED
         ):
             return None
-        if max(total, result / 4) > LARGEST or seconds * (total / elements) ** 1.5 > _SECONDS:
+        if max(total, result / 4) > LARGEST or self._slow(growth):
             return None
         return _grow(self.arguments, self.ways, growth)
 

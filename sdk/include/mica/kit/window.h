@@ -112,7 +112,6 @@ inline std::string StoreText(const Windows& w, int64_t o) {
 inline std::string SourceOf(const Windows& w, const Device& device) {
   const MicaProgram& p = *w.program;
   const ProgramText text = TextOf(p);
-  const auto ndim = static_cast<size_t>(w.ndim());
   std::string parameters, setup, loops, at = "base", place = "0", count = "1", area = "1", stores;
   parameters = "const global E_" + std::string(Suffix(w.data.dtype())) + "* data, ";
   for (int64_t o = 0; o < w.num_outputs; ++o)
