@@ -139,7 +139,7 @@ void TensorExtra::operator delete(void* p) noexcept { internal::SmallFree(p, kEx
 
 TensorExtra::~TensorExtra() {
   if (extension_deleter) extension_deleter(extension);
-  delete autograd;
+  delete layer_state;
   if (view_base) view_base->Release();
 }
 

@@ -42,17 +42,16 @@ enum class Layout : int8_t { kStrided = 0 };
 class Tensor;
 struct TensorImpl;
 
-// State of the autograd plugin on a tensor; defined there, destroyed through
-// this base.
-struct AutogradMeta {
-  virtual ~AutogradMeta() = default;
+// What a layer that records (Autograd) keeps with a tensor: defined there, destroyed through this base.
+struct LayerState {
+  virtual ~LayerState() = default;
 };
 
 // What few tensors have, made on demand.
 struct TensorExtra {
   MICA_PRIVATE_STRUCT;
-  TensorImpl* view_base = nullptr;   // owned reference; the root, never itself a view
-  AutogradMeta* autograd = nullptr;  // owned
+  TensorImpl* view_base = nullptr;    // owned reference; the root, never itself a view
+  LayerState* layer_state = nullptr;  // owned
   void* extension = nullptr;
   void (*extension_deleter)(void*) = nullptr;
   uint8_t view_creation = 0;                                      // ViewCreation

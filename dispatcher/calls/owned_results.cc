@@ -15,7 +15,7 @@ void LeaveLoneBase(const Tensor& view) {
   // A frame's kinds keep their own account of what is a view of what.
   if (!alone || frames::IsWrapper(view)) return;
   impl.extra->view_creation = static_cast<uint8_t>(ViewCreation::kDefault);
-  if (impl.extra->autograd || base.has_flag(tensor_flags::kRequiresGrad)) {
+  if (impl.extra->layer_state || base.has_flag(tensor_flags::kRequiresGrad)) {
     ThrowIfError(AutogradTable().leave_base(view.impl()));
     return;
   }

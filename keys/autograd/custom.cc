@@ -42,11 +42,28 @@ void CustomNode::Destroy() {
   if (!function_.keep || function_.keep(object_.get(), this) == 0) Node::Destroy();
 }
 
+void CustomNode::SetInputs(TensorSpan inputs) {
+  inputs_.emplace();
+  for (const Tensor& t : inputs) inputs_->push_back(t.impl());
+}
+
+void CustomNode::CheckFinish(TensorSpan inputs) {
+  MICA_CHECK(inputs_, "The call of ", name_, " is finished; custom_finish ends each once.");
+  MICA_CHECK_VALUE(static_cast<size_t>(inputs.size()) == inputs_->size(), "custom_finish was given (",
+                   inputs.size(), ") inputs of ", name_, ", whose custom_node was given (", inputs_->size(),
+                   "); expected the same ones.");
+  for (int64_t i = 0; i < inputs.size(); ++i)
+    MICA_CHECK_VALUE(inputs[i].impl() == (*inputs_)[static_cast<size_t>(i)], "Input (", i, ") of ", name_,
+                     " is another one at custom_finish than at custom_node; expected the same tensors.");
+  inputs_.reset();
+}
+
 NodeRef MakeCustomNode(const MicaCustomFunction& function, CustomObject object, std::string name,
                        TensorSpan inputs) {
   if (!Recording(inputs)) return NodeRef();
-  NodeRef node = MakeNode<CustomNode>(function, std::move(object), std::move(name));
+  Ref<CustomNode> node = MakeNode<CustomNode>(function, std::move(object), std::move(name));
   Link(*node, {}, inputs);
+  node->SetInputs(inputs);
   return node;
 }
 
@@ -54,7 +71,10 @@ std::vector<Tensor> FinishCustom(Node* made, const CustomOutputs& call) {
   auto* node = dynamic_cast<CustomNode*>(made);
   MICA_CHECK_TYPE(node || !made, "The node of a custom function's call is a ", made->name(),
                   ", which was not made for one (custom_node).");
-  if (node) node->set_materialize_grads(call.materialize_grads);
+  if (node) {
+    node->CheckFinish(call.inputs);
+    node->set_materialize_grads(call.materialize_grads);
+  }
   std::vector<Tensor> results(call.outputs.begin(), call.outputs.end());
   for (const Tensor& d : call.dirty) {
     MICA_CHECK(Contains(call.outputs, d), "A tensor that the custom function marked dirty, ", d.ToString(),

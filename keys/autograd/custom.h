@@ -2,9 +2,11 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
+#include "absl/container/inlined_vector.h"
 #include "keys/autograd/node.h"
 
 namespace mica::autograd {
@@ -35,6 +37,9 @@ class CustomNode final : public Node {
   bool RunsBelowAutograd() const override { return false; }
   const char* name() const override { return name_.c_str(); }
   void set_materialize_grads(bool on) { materialize_grads_ = on; }
+  void SetInputs(TensorSpan inputs);
+  // Once, by the call whose inputs these are; throws else.
+  void CheckFinish(TensorSpan inputs);
 
  protected:
   void Destroy() override;
@@ -44,6 +49,8 @@ class CustomNode final : public Node {
   CustomObject object_;
   const std::string name_;
   bool materialize_grads_ = true;
+  // Of custom_node, to compare: not owned, and gone once the call is finished.
+  std::optional<absl::InlinedVector<const TensorImpl*, 4>> inputs_;
 };
 
 struct CustomOutputs {  // MicaCustomOutputs

@@ -104,8 +104,8 @@ NodeRef RegenerateGradFn(const Tensor& view) {
 
 Meta& EnsureMeta(const Tensor& t) {
   TensorExtra& extra = t.impl()->EnsureExtra();
-  if (!extra.autograd) extra.autograd = new Meta();
-  return *static_cast<Meta*>(extra.autograd);
+  if (!extra.layer_state) extra.layer_state = new Meta();
+  return *static_cast<Meta*>(extra.layer_state);
 }
 
 std::mutex& LockOf(const void* p) {

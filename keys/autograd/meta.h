@@ -24,7 +24,7 @@ namespace mica::autograd {
 // the grad_fn of the view computed again from B (as_strided, since every view is
 // one; a view of another dtype goes through view_as_real or view_as_complex).
 
-struct Meta final : AutogradMeta {
+struct Meta final : LayerState {
   ~Meta() override;
   Tensor grad;
   NodeRef grad_fn;
@@ -43,7 +43,7 @@ struct Meta final : AutogradMeta {
 
 inline Meta* GetMeta(const Tensor& t) {
   const TensorExtra* extra = t.impl()->extra;
-  return extra ? static_cast<Meta*>(extra->autograd) : nullptr;
+  return extra ? static_cast<Meta*>(extra->layer_state) : nullptr;
 }
 Meta& EnsureMeta(const Tensor& t);
 // The lock for what threads share of a tensor (accumulator, grad, a view's

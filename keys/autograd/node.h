@@ -125,6 +125,7 @@ struct NodeExtra {
   std::string stack;
   NodeRef parent;  // the node in whose backward this one was made
   Held data;
+  Node* node;  // whose it is; NULL once that is being destroyed. Under HookListsLock
 };
 
 class Node : public MicaNode {
@@ -140,12 +141,15 @@ class Node : public MicaNode {
     if (leaf_) return leaf_->Release();
     if (refs_.fetch_sub(1, std::memory_order_acq_rel) == 1) Destroy();
   }
-  // Retain, unless the last reference is gone; of nodes that are no leaf's.
+  // Retain, unless the last reference is gone.
   bool TryRetain() {
-    uint32_t n = refs_.load(std::memory_order_relaxed);
-    while (n != 0)
-      if (refs_.compare_exchange_weak(n, n + 1, std::memory_order_relaxed)) return true;
-    return false;
+    const auto unless_zero = [](auto& refs) {
+      auto n = refs.load(std::memory_order_relaxed);
+      while (n != 0)
+        if (refs.compare_exchange_weak(n, n + 1, std::memory_order_relaxed)) return true;
+      return false;
+    };
+    return leaf_ ? unless_zero(leaf_->refs()) : unless_zero(refs_);
   }
   // Whether the caller's reference is the only one; never of a leaf's node.
   bool IsHeldOnce() const { return !leaf_ && refs_.load(std::memory_order_acquire) == 1; }
@@ -197,7 +201,10 @@ class Node : public MicaNode {
 
   NodeExtra* extra() const { return extra_.get(); }
   NodeExtra& EnsureExtra() {
-    if (!extra_) extra_ = std::make_shared<NodeExtra>();
+    if (!extra_) {
+      extra_ = std::make_shared<NodeExtra>();
+      extra_->node = this;
+    }
     return *extra_;
   }
   std::weak_ptr<NodeExtra> weak_extra() const { return extra_; }

@@ -24,7 +24,7 @@ using mica::autograd::SavedTensor;
 
 // What the table's handles are.
 struct MicaSavedTensor {
-  Node* owner;  // holds this through its saved state
+  std::weak_ptr<mica::autograd::NodeExtra> owner;  // the node most often holds this through what it saved
   SavedTensor saved;
 };
 struct MicaSavedCopies {
@@ -188,8 +188,8 @@ MicaNodeResult ResultOf(Node& node, int64_t i) {
 // ---- saving
 
 std::shared_ptr<SavedTensorHooks> HooksOf(const MicaSavedTensorHooks* given, const char* call) {
-  const Held held(given ? given->held : MicaHeld{});
   const MicaSavedTensorHooks& functions = Given(given, call);
+  const Held held(functions.held);
   CheckFunction(functions.pack, call);
   CheckFunction(functions.unpack, call);
   auto hooks = std::make_shared<SavedTensorHooks>();
@@ -204,9 +204,18 @@ std::shared_ptr<SavedTensorHooks> HooksOf(const MicaSavedTensorHooks* given, con
   return hooks;
 }
 
+NodeRef Living(const std::weak_ptr<NodeExtra>& node) {
+  const std::shared_ptr<NodeExtra> extra = node.lock();
+  const std::lock_guard lock(HookListsLock());
+  return extra && extra->node && extra->node->TryRetain() ? NodeRef::Steal(extra->node) : NodeRef();
+}
 MicaSavedTensor* Save(const Tensor& t, Node* owner, bool is_output) {
   auto box = std::make_unique<MicaSavedTensor>();
-  box->owner = owner;
+  if (owner) {
+    const std::lock_guard lock(HookListsLock());
+    owner->EnsureExtra();
+    box->owner = owner->weak_extra();
+  }
   if (is_output)
     box->saved.SaveOutput(t, GetMeta(t) ? GetMeta(t)->output_nr : 0);
   else
@@ -423,7 +432,7 @@ const MicaAutograd kTable = {
           return ReturnTensor([&] {
             MICA_CHECK_TYPE(saved,
                             "MicaAutograd::saved_unpack was given NULL in the place of a saved tensor.");
-            return saved->saved.Unpack(saved->owner);
+            return saved->saved.Unpack(Living(saved->owner).get());
           });
         },
     .saved_release = [](MicaSavedTensor* saved) { delete saved; },

@@ -64,6 +64,14 @@ print(ops.custom(x.detach()).requires_grad, ops.held())
     ]
 
 
+def test_a_saved_result_outlives_its_node() -> None:
+    """It has no history then. The node's object is gone with the node."""
+    assert lines("""
+print(ops.orphan(x))
+print(ops.held())
+""") == ["differentiable 3, plain 3", "0"]
+
+
 def test_hooks_are_added_and_removed_while_another_thread_runs_their_nodes() -> None:
     assert lines("""
 import threading
@@ -144,6 +152,9 @@ SENTENCES = [
     "RuntimeError: Which nodes run can be asked while backward runs only.",
     "TypeError: MicaAutograd::saved_unpack was given NULL in the place of a saved tensor.",
     "TypeError: MicaAutograd::custom_node was given NULL in the place of a struct.",
+    "ValueError: custom_finish was given (1) inputs of TwoInputsBackward, whose custom_node was given (2)",
+    "ValueError: Input (1) of TwoInputsBackward is another one at custom_finish than at custom_node",
+    "RuntimeError: The call of TwoInputsBackward is finished; custom_finish ends each once.",
 ]
 
 

@@ -86,7 +86,7 @@ typedef struct MicaNodeResult {
 #define MICA_ANOMALY_CHECK_NAN UINT64_C(2) /* a gradient that holds a NaN is an error */
 
 /* What is kept in place of a saved tensor: `pack` makes it under no_grad, `unpack` gives the tensor back.
- * Both are called with held.object. */
+ * Both are called with held.object. Of a struct that is too short for `held`, that is not kept. */
 typedef struct MicaSavedTensorHooks {
   uint64_t struct_size;
   MicaStatus (*pack)(void* object, MicaTensor* t, MicaHeld* packed);
@@ -115,7 +115,7 @@ typedef struct MicaCustomFunction {
 /* A custom function's call once its forward has run. */
 typedef struct MicaCustomOutputs {
   uint64_t struct_size;
-  MicaTensorSpan inputs;             /* as they were given to custom_node */
+  MicaTensorSpan inputs;             /* those that custom_node was given; others are refused */
   MicaTensorSpan outputs;            /* what the forward returned; NULL for values that are no tensors */
   MicaTensorSpan dirty;              /* of the outputs, inputs that it wrote */
   MicaTensorSpan non_differentiable; /* of the outputs */
@@ -215,7 +215,8 @@ typedef struct MicaAutograd {
                                                        void (*write)(void* to, MicaStr text)),
                                   MicaStatus (*report)(void* object, MicaStr text), MicaHeld held);
 
-  /* ---- saving. `owner`: the node that saves it, or NULL; `is_output`: it is one of the owner's results. */
+  /* ---- saving. `owner`: the node that saves it, or NULL; `is_output`: it is one of the owner's results.
+   * The owner may go first. */
   MicaStatus (*save)(MicaTensor* t, MicaNode* owner, int32_t is_output, MicaSavedTensor** saved);
   /* An error if the tensor was written since. */
   MicaTensorResult (*saved_unpack)(MicaSavedTensor* saved);

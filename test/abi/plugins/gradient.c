@@ -4,6 +4,7 @@
  * test_gradient::backward(Tensor x) -> str: what the hooks saw, the gradients of x, and the nodes, of
  *   sum(x * x);
  * test_gradient::custom(Tensor x) -> Tensor: x, with a backward that multiplies the gradient by x;
+ * test_gradient::orphan(Tensor x) -> str: what a saved result is while its node lives, and after;
  * test_gradient::wrong(Tensor x, int what) -> str: calls that are refused, by number;
  * test_gradient::held() -> int: objects that the table was given and did not destroy yet.
  * MINOR is the least minor version that is asked for. */
@@ -248,7 +249,62 @@ static MicaStatus custom(const MicaCall* c, const MicaValue* args, int64_t n, Mi
   return NULL;
 }
 
+/* What was saved of a node's result, unpacked after the node and the result are gone. */
+static MicaStatus orphan(const MicaCall* c, const MicaValue* args, int64_t n, MicaValue* results,
+                         int64_t num_results) {
+  (void)c, (void)n, (void)num_results;
+  MicaTensor *x = args[0].u.tensor, *result = NULL;
+  MicaNode* node = NULL;
+  MicaSavedTensor* saved = NULL;
+  const MicaAutograd* a = NULL;
+  TRY(find(&a));
+  ++held;
+  TRY(a->custom_node(&function, &kept, str("OrphanBackward"), (MicaTensorSpan){&x, 1}, &node));
+  const MicaTensorResult copy = a->detach(x);
+  TRY(copy.status);
+  const MicaCustomOutputs outputs = {
+      .struct_size = sizeof outputs, .inputs = {&x, 1}, .outputs = {&copy.value, 1}};
+  TRY(a->custom_finish(node, &outputs, &result));
+  TRY(a->save(result, node, 1, &saved));
+  const MicaTensorResult before = a->saved_unpack(saved);
+  TRY(before.status);
+  text[0] = 0;
+  say("%s %g, ", a->requires_grad(before.value).value ? "differentiable" : "?", first(before.value));
+  host->tensor_release(before.value);
+  host->tensor_release(copy.value);
+  host->tensor_release(result);
+  a->node_release(node);
+  const MicaTensorResult after_node = a->saved_unpack(saved);
+  TRY(after_node.status);
+  say("%s %g", a->requires_grad(after_node.value).value ? "?" : "plain", first(after_node.value));
+  host->tensor_release(after_node.value);
+  a->saved_release(saved);
+  results[0].tag = MICA_VALUE_STR;
+  results[0].u.str = str(text);
+  return NULL;
+}
+
 /* ---- what is refused */
+
+/* A call that custom_finish is told other inputs of, or twice. */
+static MicaStatus finish_wrongly(const MicaAutograd* a, MicaTensor* x, int64_t what) {
+  const MicaTensorResult copy = a->detach(x);
+  TRY(copy.status);
+  MicaNode* node = NULL;
+  MicaTensor *xs[] = {x, x}, *result = NULL;
+  ++held;
+  MicaStatus status =
+      a->custom_node(&function, &kept, str("TwoInputsBackward"), (MicaTensorSpan){xs, 2}, &node);
+  if (what == 12) xs[1] = copy.value;
+  const MicaCustomOutputs outputs = {
+      .struct_size = sizeof outputs, .inputs = {xs, what == 11 ? 1 : 2}, .outputs = {&copy.value, 1}};
+  if (!status) status = a->custom_finish(node, &outputs, &result);
+  if (result) host->tensor_release(result);
+  if (!status) status = a->custom_finish(node, &outputs, &result);
+  if (node) a->node_release(node);
+  host->tensor_release(copy.value);
+  return status;
+}
 
 static MicaStatus wrong(const MicaCall* c, const MicaValue* args, int64_t n, MicaValue* results,
                         int64_t num_results) {
@@ -298,8 +354,10 @@ static MicaStatus wrong(const MicaCall* c, const MicaValue* args, int64_t n, Mic
     case 10:
       status = a->custom_node(NULL, NULL, str("?"), (MicaTensorSpan){NULL, 0}, &node);
       break;
+    default:
+      status = finish_wrongly(a, x, args[1].u.i);
   }
-  if (args[1].u.i != 5) destroy(short_hooks.held.object);
+  destroy(short_hooks.held.object);
   if (edge.node) a->node_release(edge.node);
   results[0].tag = MICA_VALUE_STR;
   results[0].u.str = str("no error");
@@ -336,6 +394,7 @@ MICA_EXPORT MicaStatus mica_plugin_init_v1(const MicaHost* h, const MicaRegistra
   host = h;
   TRY(define(r, "test_gradient::backward(Tensor x) -> str", &backward));
   TRY(define(r, "test_gradient::custom(Tensor x) -> Tensor", &custom));
+  TRY(define(r, "test_gradient::orphan(Tensor x) -> str", &orphan));
   TRY(define(r, "test_gradient::wrong(Tensor x, int what) -> str", &wrong));
   return define(r, "test_gradient::held() -> int", &count);
 }

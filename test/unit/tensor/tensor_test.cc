@@ -184,9 +184,9 @@ TEST_CASE("tensors resize and keep their contents", "[tensor]") {
   CHECK(deleted == 1);
 }
 
-struct CountedMeta : AutogradMeta {
-  explicit CountedMeta(int* c) : count(c) {}
-  ~CountedMeta() override { ++*count; }
+struct CountedState : LayerState {
+  explicit CountedState(int* c) : count(c) {}
+  ~CountedState() override { ++*count; }
   int* count;
 };
 
@@ -195,7 +195,7 @@ TEST_CASE("what hangs on a tensor goes with it once", "[tensor]") {
   int extension = 0;
   {
     Tensor t = EmptyTensor({2}, DType::kF32, Device{});
-    t.impl()->EnsureExtra().autograd = new CountedMeta(&count);
+    t.impl()->EnsureExtra().layer_state = new CountedState(&count);
     t.impl()->extra->extension = &extension;
     t.impl()->extra->extension_deleter = [](void* p) { ++*static_cast<int*>(p); };
     Tensor copy = t;

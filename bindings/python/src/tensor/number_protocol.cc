@@ -237,7 +237,7 @@ Scalar OnlyElement(PyObject* a) {
 }
 // float() of a tensor whose gradient would be lost, as torch: int(), bool() and item() say nothing.
 void WarnOfGradient(const Tensor& t) {
-  if (!t.requires_grad() && !(t.impl()->extra && t.impl()->extra->autograd)) return;
+  if (!t.requires_grad() && !(t.impl()->extra && t.impl()->extra->layer_state)) return;
   const Autograd a = LoadedAutograd();
   if (!CurrentThread().grad_enabled || !(t.requires_grad() || (a && a.RequiresGrad(t)))) return;
   WarnOnce("float",

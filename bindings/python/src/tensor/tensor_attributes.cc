@@ -73,7 +73,7 @@ MICA_GETTER(GetH, Wrap(ConjugateTransposed(t)))
 MICA_GETTER(GetmH, Wrap(ops::adjoint(t)))
 
 bool HasHistory(const Tensor& t) {
-  return (t.impl()->extra && (t.impl()->extra->autograd || t.impl()->extra->view_base)) ||
+  return (t.impl()->extra && (t.impl()->extra->layer_state || t.impl()->extra->view_base)) ||
          frames::IsWrapper(t);
 }
 

@@ -155,7 +155,7 @@ bool IsRoot(PyObject* o) {
 // The autograd plugin, if the tensor has a state of it.
 const MicaAutograd* AutogradOf(PyObject* o) {
   const TensorImpl* impl = AsTensor(o)->tensor.impl();
-  return impl && impl->extra && impl->extra->autograd ? LoadedAutogradTable() : nullptr;
+  return impl && impl->extra && impl->extra->layer_state ? LoadedAutogradTable() : nullptr;
 }
 int TensorTraverse(PyObject* o, visitproc visit, void* arg) {
   if (IsRoot(o)) return 0;
