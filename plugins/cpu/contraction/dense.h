@@ -32,10 +32,6 @@ class Temporary {
   void* data_ = nullptr;
 };
 
-// Copies a box of elements of `itemsize` bytes; strides count elements.
-void CopyStrided(int64_t itemsize, int32_t ndim, const int64_t* sizes, const void* src,
-                 const int64_t* src_strides, void* dst, const int64_t* dst_strides, int32_t threads);
-
 // Adjacent elements between dtypes that the engine converts in one step (all pairs of
 // a floating type with float32).
 void Convert(int32_t from, const void* src, int32_t to, void* dst, int64_t n, int32_t threads);

@@ -5,6 +5,7 @@
 #include <new>
 
 #include "plugins/cpu/contraction/dense.h"
+#include "plugins/cpu/engine/copy.h"
 #include "plugins/cpu/engine/lanes/lanes.h"
 #include "plugins/cpu/engine/scratch.h"
 #include "plugins/cpu/engine/threads.h"

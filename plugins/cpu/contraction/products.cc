@@ -8,6 +8,7 @@
 #include "plugins/cpu/contraction/dense.h"
 #include "plugins/cpu/contraction/gemm.h"
 #include "plugins/cpu/contraction/open_libraries.h"
+#include "plugins/cpu/engine/copy.h"
 #include "plugins/cpu/engine/lanes/lanes.h"
 #include "plugins/cpu/engine/threads.h"
 

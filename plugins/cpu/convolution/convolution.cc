@@ -7,6 +7,7 @@
 #include "plugins/cpu/contraction/open_libraries.h"
 #include "plugins/cpu/convolution/unfolded.h"
 #include "plugins/cpu/convolution/winograd.h"
+#include "plugins/cpu/engine/copy.h"
 #include "plugins/cpu/engine/threads.h"
 
 namespace mica::cpu {

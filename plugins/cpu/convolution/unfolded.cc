@@ -16,6 +16,7 @@
 
 #include "plugins/cpu/contraction/dense.h"
 #include "plugins/cpu/contraction/gemm.h"
+#include "plugins/cpu/engine/copy.h"
 #include "plugins/cpu/engine/threads.h"
 
 namespace mica::cpu {

@@ -20,6 +20,8 @@ namespace mica::cpu {
 namespace {
 
 constexpr int64_t kGrainBytes = int64_t{1} << 18;
+// Rows of the destination that are worth a call each.
+constexpr int64_t kLongRowBytes = 128;
 // The dimension along which the source is dense while the destination is not, or
 // -1: together with the last dimension, a matrix to transpose.
 int TransposedDim(const Iteration& it) {
@@ -67,18 +69,16 @@ void CopyTransposed(const Iteration& it, int dim, int32_t threads) {
   });
 }
 
-void CopyBytes(const MicaTensor* self, const MicaTensor* src, int32_t threads) {
-  Iteration it;
-  it.SetSizes(self->dl.shape, self->dl.ndim);
+// Operand 1 into operand 0.
+void CopyBytes(Iteration& it, int32_t threads) {
   if (it.numel == 0) return;
-  it.Add(self);
-  it.Add(src);
   it.Normalize();
   const Operand& to = it.operands[0];
   const Operand& from = it.operands[1];
   if (to.data == from.data && std::equal(to.strides, to.strides + it.ndim, from.strides)) return;
   if (const int dim = TransposedDim(it); dim >= 0) return CopyTransposed(it, dim, threads);
-  const int64_t size = to.size;
+  const int64_t size = to.size, inner = it.sizes[it.ndim - 1] * size;
+  const bool long_rows = to.strides[it.ndim - 1] == size && inner >= kLongRowBytes;
   ParallelSteps(it.numel, kGrainBytes / size, 64, threads, [&](int64_t begin, int64_t end) {
     if (to.flat && from.flat) {
       std::memmove(to.data + begin * size, from.data + begin * size,
@@ -87,6 +87,12 @@ void CopyBytes(const MicaTensor* self, const MicaTensor* src, int32_t threads) {
       it.Pack(1, 0, begin, end - begin, to.data + begin * size);
     } else if (from.flat) {
       it.Unpack(0, 0, begin, end - begin, from.data + begin * size);
+    } else if (long_rows) {
+      const int64_t width = it.sizes[it.ndim - 1];
+      for (int64_t p = begin, n; p < end; p += n) {
+        n = std::min(end - p, width - p % width);
+        it.Pack(1, 0, p, n, to.data + it.Offset(0, p));
+      }
     } else {
       alignas(64) char buffer[16384];
       for (int64_t p = begin; p < end;) {
@@ -151,7 +157,13 @@ void CopyInto(const MicaCall* call, MicaTensor* self, MicaTensor* src, int32_t) 
     CopyInto(call, whole.get(), src, 0);
     return CopyInto(call, self, whole.get(), 0);
   }
-  if (to == from) return CopyBytes(self, src, ThreadsOf(call));
+  if (to == from) {
+    Iteration it;
+    it.SetSizes(self->dl.shape, self->dl.ndim);
+    it.Add(self);
+    it.Add(src);
+    return CopyBytes(it, ThreadsOf(call));
+  }
   static const MicaProgram convert = ConvertProgram(kLoadStore, 2);
   static const MicaProgram test = ConvertProgram(kLoadTestStore, 3);
   MicaCall inner = *call;
@@ -161,6 +173,20 @@ void CopyInto(const MicaCall* call, MicaTensor* self, MicaTensor* src, int32_t) 
   value.tag = MICA_VALUE_TENSOR;
   value.u.tensor = src;
   RunPointwise(&inner, &value, 1, &self, 1);
+}
+
+void CopyStrided(int64_t itemsize, int32_t ndim, const int64_t* sizes, const void* src,
+                 const int64_t* src_strides, void* dst, const int64_t* dst_strides, int32_t threads) {
+  Iteration it;
+  it.SetSizes(sizes, ndim);
+  int64_t bytes[kMaxDims];
+  const auto add = [&](void* data, const int64_t* strides) {
+    for (int32_t d = 0; d < ndim; ++d) bytes[d] = strides[d] * itemsize;
+    it.Add(static_cast<char*>(data), itemsize, bytes);
+  };
+  add(dst, dst_strides);
+  add(const_cast<void*>(src), src_strides);
+  CopyBytes(it, threads);
 }
 
 void RegisterCopy(plugin::Registrar& registrar) { registrar.Kernel<CopyInto>("mica::copy_"); }

@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "plugins/cpu/contraction/dense.h"
+#include "plugins/cpu/engine/copy.h"
 #include "plugins/cpu/engine/threads.h"
 #include "plugins/cpu/fft/passes.h"
 

@@ -3,14 +3,16 @@
 //
 // Each coordinate of the data depends on one coordinate of the output, so a dimension
 // becomes a short list of runs once a call: from the linear form of `index` where it has
-// one (linear.h), else by its value at every place. Rows then move run by run, by memcpy,
-// fill or a strided loop; `keep` cuts a row to an interval. What needs an index tensor,
-// raises for a coordinate out of bounds or has no such form is left to the portable
-// kernel.
+// one (linear.h), else by its value at every place. Where rows of the output are one run,
+// a run of each dimension makes a box, whose elements lie in even steps in both tensors:
+// a strided copy (engine/copy.h). Other rows move run by run, by memcpy, fill or a strided
+// loop; `keep` cuts a row to an interval. What needs an index tensor, raises for a
+// coordinate out of bounds or has no such form is left to the portable kernel.
 #include <algorithm>
 #include <cstring>
 #include <vector>
 
+#include "plugins/cpu/engine/copy.h"
 #include "plugins/cpu/engine/iteration.h"
 #include "plugins/cpu/engine/plans/numbers.h"
 #include "plugins/cpu/engine/pointwise.h"
@@ -53,11 +55,13 @@ class Gathering {
       CheckKeep();
     else
       SortByMemory();
-    if (out_strides_[ndim() - 1] != out_.itemsize() && dims_.back().places > 1)
-      throw plugin::NotImplemented();
   }
 
   void Move(int32_t threads) const {
+    const bool dense = out_strides_[ndim() - 1] == out_.itemsize() || dims_.back().places <= 1;
+    if (program_.keep.size == 0 && (!dense || dims_.back().runs.size() == 1) && Boxes() <= kMostBoxes)
+      return MoveBoxes(threads);
+    if (!dense) throw plugin::NotImplemented();
     int64_t rows = 1;
     for (size_t d = 0; d + 1 < dims_.size(); ++d) rows *= dims_[d].places;
     const int64_t length = dims_.back().places;
@@ -239,6 +243,40 @@ class Gathering {
       return run.filled ? -1 : run.first + (at - run.begin) * run.step;
     }
     return -1;
+  }
+
+  static constexpr int64_t kMostBoxes = 64;
+  int64_t Boxes() const {
+    int64_t count = 1;
+    for (const Dimension& dim : dims_) count *= static_cast<int64_t>(dim.runs.size());
+    return count;
+  }
+
+  // Every choice of a run of each dimension, the last dimension's first.
+  void MoveBoxes(int32_t threads) const {
+    size_t chosen[kMaxDims] = {};
+    for (int64_t left = Boxes(); left > 0; --left) {
+      MoveBox(chosen, threads);
+      for (size_t d = dims_.size(); d-- > 0 && ++chosen[d] == dims_[d].runs.size();) chosen[d] = 0;
+    }
+  }
+
+  void MoveBox(const size_t* chosen, int32_t threads) const {
+    const int64_t item = out_.itemsize();
+    int64_t sizes[kMaxDims], steps[kMaxDims], places[kMaxDims], to = 0, from = 0;
+    bool filled = false;
+    for (size_t d = 0; d < dims_.size(); ++d) {
+      const Run& run = dims_[d].runs[chosen[d]];
+      sizes[d] = run.length;
+      steps[d] = run.step / item;
+      places[d] = out_strides_[d] / item;
+      to += run.begin * out_strides_[d];
+      from += run.first;
+      filled = filled || run.filled;
+    }
+    if (filled) std::fill_n(steps, dims_.size(), 0);
+    CopyStrided(item, ndim(), sizes, filled ? fill_ : data_.data<char>() + from, steps,
+                out_.data<char>() + to, places, threads);
   }
 
   template <class T>

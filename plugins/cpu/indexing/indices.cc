@@ -1,4 +1,5 @@
 #include "plugins/cpu/indexing/indices.h"
+#include "plugins/cpu/engine/copy.h"
 
 namespace mica::cpu {
 

@@ -72,33 +72,6 @@ void VisitSize(int64_t itemsize, F f) {
   }
 }
 
-// Calls f(T{}) for the dtypes that add as they are; half types, bool, complex and
-// float8 are not among them.
-template <class F>
-void VisitAdded(int32_t dtype, F f) {
-  switch (dtype) {
-    case MICA_F32:
-      return f(float{});
-    case MICA_F64:
-      return f(double{});
-    case MICA_I32:
-      return f(int32_t{});
-    case MICA_I64:
-      return f(int64_t{});
-    default:
-      throw plugin::NotImplemented();
-  }
-}
-
-// a + b, which wraps in integer types.
-template <class T>
-T Plus(T a, T b) {
-  if constexpr (std::is_integral_v<T>)
-    return static_cast<T>(static_cast<std::make_unsigned_t<T>>(a) + static_cast<std::make_unsigned_t<T>>(b));
-  else
-    return a + b;
-}
-
 // Elements that make a second thread worth waking.
 inline constexpr int64_t kIndexGrain = 16384;
 // Elements of a line between two questions for a Ctrl-C: some milliseconds where each waits for memory.

@@ -5,6 +5,7 @@
 #include <string_view>
 #include <type_traits>
 
+#include "plugins/cpu/engine/copy.h"
 #include "plugins/cpu/engine/iteration.h"
 #include "plugins/cpu/engine/plans/numbers.h"
 #include "plugins/cpu/engine/threads.h"
@@ -115,10 +116,7 @@ constexpr auto kNothing = [](auto*) {};
 // The combinations of scatter_reduce; of two NaN-free numbers the larger or smaller, else NaN.
 template <class T>
 T Times(T a, T b) {
-  if constexpr (std::is_integral_v<T>)
-    return static_cast<T>(static_cast<std::make_unsigned_t<T>>(a) * static_cast<std::make_unsigned_t<T>>(b));
-  else
-    return a * b;
+  return FromLane<T>(ToLane(a) * ToLane(b));
 }
 template <class T>
 T Larger(T a, T b) {
@@ -236,8 +234,10 @@ void IndexAdd(const MicaCall* call, MicaTensor* self, int64_t dim, MicaTensor* i
   const IndexList rows = Indices(index, SizeAlong(to, dim));
   VisitAdded(to.dtype(), [&](auto unit) {
     using T = decltype(unit);
-    const T factor = alpha.tag == MICA_SCALAR_FLOAT ? static_cast<T>(alpha.u.f) : static_cast<T>(alpha.u.i);
-    if (std::is_integral_v<T> && factor != T(1)) throw plugin::NotImplemented();  // products that wrap
+    using Lane = LaneOfElement<T>;
+    if (std::is_integral_v<T> && alpha.tag == MICA_SCALAR_FLOAT) throw plugin::NotImplemented();
+    const Lane factor =
+        alpha.tag == MICA_SCALAR_FLOAT ? static_cast<Lane>(alpha.u.f) : static_cast<Lane>(alpha.u.i);
     CopySelf(in, to, threads);
     WriteAlong<T>(to, dim, rows, from, threads, AddTo<T>{factor});
   });
@@ -277,11 +277,41 @@ void ScatterValue(const MicaCall* call, MicaTensor* self, int64_t dim, MicaTenso
   ScatterSrc(call, self, dim, index, &source, out);
 }
 
+namespace {
+
+// A copy in float32.
+plugin::OwnedTensor Lanes(const MicaCall* call, MicaTensor* t) {
+  plugin::OwnedTensor lanes = plugin::OwnedTensor::Empty(t->dl.shape, t->dl.ndim, MICA_F32, MicaDevice{0, 0});
+  CopyInto(call, lanes.get(), t, 0);
+  return lanes;
+}
+
+// Calls f(T{}) for the dtypes that have an order and are combined as they are.
+template <class F>
+void VisitReduced(int32_t dtype, F f) {
+  VisitAdded(dtype, [&](auto unit) {
+    if constexpr (kIsHalf<decltype(unit)> || kIsComplex<decltype(unit)>)
+      throw plugin::NotImplemented();
+    else
+      f(unit);
+  });
+}
+
+}  // namespace
+
 void ScatterReduce(const MicaCall* call, MicaTensor* self, int64_t dim, MicaTensor* index, MicaTensor* src,
                    MicaStr reduce, int32_t include_self, MicaTensor* out) {
   const std::string_view how(reduce.data, static_cast<size_t>(reduce.size));
-  VisitAdded(TensorRef(out).dtype(), [&](auto unit) {
+  const int32_t dtype = TensorRef(out).dtype();
+  if (dtype == MICA_F16 || dtype == MICA_BF16) {  // in float32, rounded once
+    const plugin::OwnedTensor before = Lanes(call, self), values = Lanes(call, src), after = Lanes(call, out);
+    ScatterReduce(call, before.get(), dim, index, values.get(), reduce, include_self, after.get());
+    return CopyInto(call, out, after.get(), 0);
+  }
+  VisitReduced(dtype, [&](auto unit) {
     using T = decltype(unit);
+    // Sums of narrow integers are those of wide ones until they are divided.
+    if (how == "mean" && std::is_integral_v<T> && sizeof(T) < 8) throw plugin::NotImplemented();
     // How many numbers each element of out holds, where that matters, by its place in memory.
     std::vector<int64_t> counts;
     if (how == "mean" || !include_self)

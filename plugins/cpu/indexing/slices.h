@@ -15,6 +15,7 @@
 
 #include "plugins/cpu/engine/iteration.h"
 #include "plugins/cpu/engine/threads.h"
+#include "plugins/cpu/indexing/adding.h"
 #include "plugins/cpu/indexing/indices.h"
 
 namespace mica::cpu {
@@ -62,13 +63,17 @@ struct Move {
     to = from;
   }
 };
-// ... or added.
+// ... or added, times a factor.
 template <class T>
 struct AddTo {
   static constexpr bool kCopies = false;
-  T factor;
+  using Lane = LaneOfElement<T>;
+  Lane factor;
   void operator()(T& to, const T& from) const {
-    to = factor == T(1) ? Plus(to, from) : Plus(to, static_cast<T>(factor * from));
+    if (factor == Lane(1))
+      to = Plus(to, from);
+    else
+      to = FromLane<T>(ToLane(to) + factor * ToLane(from));
   }
 };
 

@@ -10,6 +10,7 @@
 #include "plugins/cpu/contraction/dense.h"
 #include "plugins/cpu/contraction/gemm.h"
 #include "plugins/cpu/contraction/gemm_rows.h"
+#include "plugins/cpu/engine/copy.h"
 #include "plugins/cpu/engine/lanes/lanes.h"
 #include "plugins/cpu/engine/threads.h"
 #include "plugins/cpu/recurrent/recurrent.h"

@@ -1,6 +1,6 @@
-// Layer normalisation over dense rows; see layer_norm.h. Each row is read from
-// memory once and then from cache. Half types have their statistics and compute in
-// float32; their weight and bias may be of either dtype.
+// Layer normalisation over rows; see layer_norm.h. Rows that do not lie together are copied first. Each row
+// is read from memory once and then from cache. Half types have their statistics and compute in float32;
+// their weight and bias may be of either dtype.
 #include "plugins/cpu/reduce/layer_norm.h"
 
 #include <algorithm>
@@ -8,6 +8,7 @@
 #include <vector>
 
 #include <mica/plugin.h>
+#include "plugins/cpu/contraction/dense.h"
 #include "plugins/cpu/engine/pointwise.h"
 #include "plugins/cpu/engine/threads.h"
 #include "plugins/cpu/kernels.h"
@@ -21,14 +22,13 @@ using plugin::OwnedTensor;
 // Elements between two questions for a Ctrl-C: some milliseconds of gradients.
 constexpr int64_t kPatience = 1 << 20;
 
-// Rows of `length` elements of a dense tensor; declines what is not.
+// Rows of `length` elements of a tensor; declines what has none.
 struct Rows {
   Rows(const MicaTensor* input, MicaIntSpan normalized_shape)
       : dtype(DtypeOf(input)), lane(LaneOf(dtype)), size(DtypeSize(dtype)), lane_size(DtypeSize(lane)) {
     const int ndim = input->dl.ndim;
     const int64_t trailing = normalized_shape.size;
-    bool fits = HasRowLoops(dtype) && (input->flags & MICA_TENSOR_CONTIGUOUS) != 0 && trailing >= 1 &&
-                trailing <= ndim && ndim <= 16;
+    bool fits = HasRowLoops(dtype) && trailing >= 1 && trailing <= ndim && ndim <= 16;
     for (int d = 0; fits && d < ndim; ++d) {
       const int64_t own = d - (ndim - trailing);
       fits &= own < 0 || input->dl.shape[d] == normalized_shape.data[own];
@@ -38,15 +38,14 @@ struct Rows {
     if (!fits || count == 0 || length == 0) throw plugin::NotImplemented();
   }
 
-  // Declines an optional tensor that cannot be read as it stands.
+  // Declines an optional tensor of another dtype or number of elements.
   void Expect(const MicaTensor* tensor, int64_t elements, bool may_be_lanes = false) const {
     if (tensor == nullptr) return;
     int64_t n = 1;
     for (int d = 0; d < tensor->dl.ndim; ++d) n *= tensor->dl.shape[d];
     const int32_t own = DtypeOf(tensor);
     const bool readable = own == dtype || (may_be_lanes && own == lane);
-    if (!readable || (tensor->flags & MICA_TENSOR_CONTIGUOUS) == 0 || n != elements)
-      throw plugin::NotImplemented();
+    if (!readable || n != elements) throw plugin::NotImplemented();
   }
 
   int32_t dtype, lane;
@@ -68,7 +67,9 @@ class Lanes {
  public:
   Lanes(const Rows& rows, const MicaTensor* tensor, int64_t n) : data_(Data(tensor)), size_(rows.lane_size) {
     rows.Expect(tensor, n, true);
-    if (tensor == nullptr || DtypeOf(tensor) == rows.lane) return;
+    if (tensor == nullptr) return;
+    if ((tensor->flags & MICA_TENSOR_CONTIGUOUS) == 0) throw plugin::NotImplemented();
+    if (DtypeOf(tensor) == rows.lane) return;
     copy_.resize(static_cast<size_t>(n));
     DirectCast(rows.dtype, MICA_F32)(copy_.data(), data_, nullptr, nullptr, n);
     data_ = reinterpret_cast<const char*>(copy_.data());
@@ -111,12 +112,13 @@ void NativeLayerNorm(const MicaCall* call, MicaTensor* input, MicaIntSpan normal
   OwnedTensor out = Like(input);
   OwnedTensor mean = OwnedTensor::Empty(rows.statistics, input->dl.ndim, rows.lane, MicaDevice{0, 0});
   OwnedTensor rstd = OwnedTensor::Empty(rows.statistics, input->dl.ndim, rows.lane, MicaDevice{0, 0});
+  const DenseInput data(input, rows.dtype, ThreadsOf(call));
   const RowLoops& loops = RowLoopsOf(rows.dtype);
   const int64_t bytes = rows.length * rows.size;
   ParallelSteps(rows.count, std::max<int64_t>(1, 16384 / rows.length), 1, ThreadsOf(call),
                 [&](int64_t begin, int64_t end) {
                   for (int64_t r = begin; r < end; ++r) {
-                    loops.layer_norm(Row(out.get(), r * bytes), Data(input) + r * bytes, scale.at(0),
+                    loops.layer_norm(Row(out.get(), r * bytes), data.data<char>() + r * bytes, scale.at(0),
                                      shift.at(0), rows.length, eps, Row(mean.get(), r * rows.lane_size),
                                      Row(rstd.get(), r * rows.lane_size));
                   }
@@ -134,6 +136,7 @@ void NativeLayerNormBackward(const MicaCall* call, MicaTensor* grad_out, MicaTen
   rows.Expect(grad_out, rows.count * rows.length);
   const Lanes means(rows, mean, rows.count), rstds(rows, rstd, rows.count);
   const Lanes scale(rows, weight, rows.length);
+  const DenseInput data(input, rows.dtype, ThreadsOf(call)), grads(grad_out, rows.dtype, ThreadsOf(call));
   const bool wants_weight = output_mask.data[1] != 0 && weight != nullptr;
   const bool wants_bias = output_mask.data[2] != 0;
   OwnedTensor dx = output_mask.data[0] != 0 ? Like(input) : OwnedTensor();
@@ -151,8 +154,8 @@ void NativeLayerNormBackward(const MicaCall* call, MicaTensor* grad_out, MicaTen
                 for (int64_t r = begin; r < end && !patience.Ends(rows.length); ++r) {
                   loops.layer_norm_backward(
                       Row(dx.get(), r * bytes), wants_weight ? own_weight.data() : nullptr,
-                      wants_bias ? own_bias.data() : nullptr, Data(grad_out) + r * bytes,
-                      Data(input) + r * bytes, scale.at(0), rows.length, means.at(r), rstds.at(r));
+                      wants_bias ? own_bias.data() : nullptr, grads.data<char>() + r * bytes,
+                      data.data<char>() + r * bytes, scale.at(0), rows.length, means.at(r), rstds.at(r));
                 }
                 const std::lock_guard<std::mutex> lock(mutex);
                 for (size_t i = 0; i < own_weight.size(); ++i) dweight[i] += own_weight[i];

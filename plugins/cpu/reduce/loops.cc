@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "plugins/cpu/contraction/dense.h"
+#include "plugins/cpu/engine/copy.h"
 #include "plugins/cpu/engine/plans/numbers.h"
 #include "plugins/cpu/engine/pointwise.h"
 #include "plugins/cpu/engine/scratch.h"
@@ -40,9 +41,6 @@ bool InLane(const ReduceCall& call, int32_t dtype) {
 
 // Elements of one row that nobody waits for.
 constexpr int64_t kQuickRow = 1 << 22;
-
-// Elements of a row that has room in a thread's scratch memory.
-constexpr int64_t kMostBrought = 1 << 20;
 
 // Rows that are folded in one call.
 constexpr int64_t kRows = 256;
@@ -122,18 +120,7 @@ bool RunDenseRows(const ReduceCall& call, RowKind kind) {
   return true;
 }
 
-// Brings the elements of input 0 to where the only result stands; false where their sizes differ.
-bool Bring(const ReduceCall& call) {
-  const MicaTensor *from = call.inputs[0], *to = call.outputs[0];
-  const int32_t ndim = from->dl.ndim;
-  if (to->dl.ndim != ndim || !std::equal(to->dl.shape, to->dl.shape + ndim, from->dl.shape)) return false;
-  CopyStrided(DtypeSize(DtypeOf(to)), ndim, to->dl.shape, from->dl.data, from->dl.strides, to->dl.data,
-              to->dl.strides, ThreadsOf(call.call));
-  return true;
-}
-
-// A row function over dense rows of inputs and output. Where the rows of the only input do not lie
-// together, as those of a transposed matrix, they are brought to the result's place first.
+// A row function over dense rows of inputs and output.
 bool RunDenseMaps(const ReduceCall& call, std::string_view hint) {
   const int32_t dtype = DtypeOf(call.inputs[0]);
   if (!InLane(call, dtype) || call.num_outputs != 1 || DtypeOf(call.outputs[0]) != dtype) return false;
@@ -153,13 +140,6 @@ bool RunDenseMaps(const ReduceCall& call, std::string_view hint) {
   Space space;
   MakeSpace(rows, false, true, &space);
   if (space.outer.numel == 0 || space.inner.numel == 0) return true;
-  const bool brings = unary != nullptr && space.inner.ndim == 1 && !space.inner.operands[0].flat &&
-                      space.inner.operands[1].flat && space.inner.numel >= kShortRow &&
-                      space.inner.numel <= kMostBrought && Bring(rows);
-  if (brings) {
-    rows.inputs[0] = rows.outputs[0];
-    MakeSpace(rows, false, true, &space);
-  }
   for (int k = 0; k < space.inner.num_operands; ++k) {
     if (space.inner.ndim != 1 || !space.inner.operands[k].flat) return false;
   }
@@ -167,7 +147,7 @@ bool RunDenseMaps(const ReduceCall& call, std::string_view hint) {
   if (n < kShortRow && space.outer.numel >= kBlock / 16) return false;
   const auto row = [&](int k, int64_t o) { return space.outer.operands[k].data + space.outer.Offset(k, o); };
   // A result's row has room for its lanes, unless the elements stand there.
-  const bool own_lanes = dtype == LaneOf(dtype) && !brings;
+  const bool own_lanes = dtype == LaneOf(dtype) && rows.inputs[0] != rows.outputs[0];
   std::atomic<bool> no_memory{false};
   ParallelSteps(space.outer.numel, std::max<int64_t>(1, 8192 / n), 1, ThreadsOf(call.call),
                 [&](int64_t begin, int64_t end) {

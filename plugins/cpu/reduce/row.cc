@@ -8,6 +8,7 @@
 #include <vector>
 
 #include <mica/plugin.h>
+#include "plugins/cpu/engine/copy.h"
 #include "plugins/cpu/engine/pointwise.h"
 #include "plugins/cpu/engine/scratch.h"
 #include "plugins/cpu/engine/threads.h"
@@ -168,12 +169,60 @@ int ManyRows(const RowCall& row, Worker& worker, int64_t position, int64_t n) {
   return flags;
 }
 
+// Elements of a row that has room in a thread's scratch memory.
+constexpr int64_t kMostBrought = 1 << 20;
+constexpr int64_t kMostArgs = 16;
+
+// The one input that lies otherwise than the only result: along rows where the result lies across them, or
+// not together where the result's rows do; or -1. A gradient of a transposed result is one.
+int LiesOtherwise(const ReduceCall& call) {
+  if (call.num_outputs != 1) return -1;
+  bool alike = (call.outputs[0]->flags & MICA_TENSOR_CONTIGUOUS) != 0;
+  for (int k = 0; k < call.num_inputs; ++k) alike &= (call.inputs[k]->flags & MICA_TENSOR_CONTIGUOUS) != 0;
+  if (alike) return -1;
+  Space space;
+  MakeSpace(call, false, true, &space);
+  if (space.inner.ndim != 1 || space.outer.numel <= 1 || space.inner.numel <= 1 ||
+      space.inner.numel > kMostBrought)
+    return -1;
+  const auto& rows = space.inner.operands;
+  int found = -1;
+  for (int k = 0; k < call.num_inputs; ++k) {
+    if (rows[k].flat == rows[call.num_inputs].flat || (rows[k].invariant && !rows[k].flat)) continue;
+    if (found >= 0) return -1;
+    found = k;
+  }
+  return found;
+}
+
+// The arguments, with such an input brought to the result's place, where each element is read before it is
+// written.
+const MicaValue* Brought(const ReduceCall& call, int64_t num_args, MicaValue* room) {
+  const int k = num_args <= kMostArgs ? LiesOtherwise(call) : -1;
+  if (k < 0) return call.args;
+  const MicaTensor *from = call.inputs[k], *to = call.outputs[0];
+  const int32_t ndim = from->dl.ndim, dtype = DtypeOf(to);
+  if (DtypeOf(from) != dtype || to->dl.ndim != ndim ||
+      !std::equal(to->dl.shape, to->dl.shape + ndim, from->dl.shape))
+    return call.args;
+  CopyStrided(DtypeSize(dtype), ndim, to->dl.shape, from->dl.data, from->dl.strides, to->dl.data,
+              to->dl.strides, ThreadsOf(call.call));
+  for (int64_t i = 0; i < num_args; ++i) {
+    room[i] = call.args[i];
+    if (room[i].tag == MICA_VALUE_TENSOR && room[i].u.tensor == from) room[i].u.tensor = call.outputs[0];
+  }
+  return room;
+}
+
 }  // namespace
 
-void RunRow(const MicaCall* call, const MicaValue* args, int64_t, MicaTensor* const* outputs,
+void RunRow(const MicaCall* call, const MicaValue* given, int64_t num_args, MicaTensor* const* outputs,
             int64_t num_outputs) {
   RowCall row;
-  row.call = MakeReduceCall(call, args, outputs, num_outputs);
+  row.call = MakeReduceCall(call, given, outputs, num_outputs);
+  MicaValue brought[kMostArgs];
+  const MicaValue* const args = Brought(row.call, num_args, brought);
+  if (args != given) row.call = MakeReduceCall(call, args, outputs, num_outputs);
   if (RunRowLoop(row.call)) return;
   bool uses_index = false;
   for (const MicaProgram* program = call->program; program != nullptr; program = program->next) {

@@ -16,49 +16,11 @@
 #include <type_traits>
 
 #include <mica/collectives.h>
+#include <mica/half.h>
 #include <mica/plugin.h>
 
 namespace mica {
 namespace plugin {
-
-struct HalfBits {
-  uint16_t bits;
-  float get() const {
-    const uint32_t sign = (bits & 0x8000u) << 16, exponent = (bits >> 10) & 31, mantissa = bits & 0x3ffu;
-    if (exponent == 0) return (sign ? -1.0f : 1.0f) * std::ldexp(static_cast<float>(mantissa), -24);
-    const uint32_t wide = sign | (exponent == 31 ? 0x7f800000u : (exponent + 112) << 23) | mantissa << 13;
-    float value;
-    std::memcpy(&value, &wide, sizeof value);
-    return value;
-  }
-  static HalfBits Of(float value) {
-    uint32_t wide;
-    std::memcpy(&wide, &value, sizeof wide);
-    const uint32_t sign = (wide >> 16) & 0x8000u, size = wide & 0x7fffffffu;
-    if (size > 0x7f800000u) return {static_cast<uint16_t>(sign | 0x7e00u)};
-    if (size >= 0x477ff000u) return {static_cast<uint16_t>(sign | 0x7c00u)};
-    if (size < 0x38800000u)
-      return {
-          static_cast<uint16_t>(sign | static_cast<uint32_t>(std::lrint(std::ldexp(std::fabs(value), 24))))};
-    return {static_cast<uint16_t>(sign | ((size + 0xfffu + ((size >> 13) & 1u) - 0x38000000u) >> 13))};
-  }
-};
-
-struct BrainBits {
-  uint16_t bits;
-  float get() const {
-    const uint32_t wide = static_cast<uint32_t>(bits) << 16;
-    float value;
-    std::memcpy(&value, &wide, sizeof value);
-    return value;
-  }
-  static BrainBits Of(float value) {
-    uint32_t wide;
-    std::memcpy(&wide, &value, sizeof wide);
-    if ((wide & 0x7fffffffu) > 0x7f800000u) return {static_cast<uint16_t>((wide >> 16) | 0x40u)};
-    return {static_cast<uint16_t>((wide + 0x7fffu + ((wide >> 16) & 1u)) >> 16)};
-  }
-};
 
 inline const char* ReductionName(int32_t reduction) {
   static const char* const names[] = {"sum", "product", "min", "max", "band", "bor", "bxor", "avg"};

@@ -135,14 +135,19 @@ TEST_CASE("layer normalisation of half types is that of float32, rounded once") 
   }
 }
 
-TEST_CASE("layer normalisation declines what is not dense, and weights of another dtype") {
+TEST_CASE("layer normalisation copies rows that do not lie together, and declines weights of another dtype") {
   FakeHost host;
   HostTensor x(MICA_F32, {4, 6}, {1, 4}), dense(MICA_F32, {4, 6}), half(MICA_F16, {6});
+  for (int64_t i = 0; i < 24; ++i)
+    dense.data<float>()[i] = x.data<float>()[i / 6 + i % 6 * 4] = static_cast<float>(i * i % 17);
   const int64_t n = 6;
   const MicaCall call = MakeCall(nullptr, MICA_F32);
-  MicaValue results[3];
-  CHECK_THROWS_AS(NativeLayerNorm(&call, x.get(), {&n, 1}, nullptr, nullptr, kEps, results),
-                  plugin::NotImplemented);
+  MicaValue results[3], expected[3];
+  NativeLayerNorm(&call, x.get(), {&n, 1}, nullptr, nullptr, kEps, results);
+  NativeLayerNorm(&call, dense.get(), {&n, 1}, nullptr, nullptr, kEps, expected);
+  for (int i = 0; i < 3; ++i)
+    CHECK(std::memcmp(FakeHost::Of(results[i]).data<void>(), FakeHost::Of(expected[i]).data<void>(),
+                      i == 0 ? 24 * 4 : 4 * 4) == 0);
   CHECK_THROWS_AS(NativeLayerNorm(&call, dense.get(), {&n, 1}, half.get(), nullptr, kEps, results),
                   plugin::NotImplemented);
 }
