@@ -80,7 +80,9 @@ def _tensors(arguments: Arguments) -> list[torch.Tensor]:
     return [x for x in flatten([*arguments[0], *arguments[1].values()]) if isinstance(x, torch.Tensor)]
 
 
-def _grow(arguments: Arguments, ways: dict[int, Any], growth: dict[int, int]) -> Arguments | None:
+def _grow(
+    arguments: Arguments, ways: dict[int, Any], growth: dict[int, int], largest: int
+) -> Arguments | None:
     """The arguments with these dimensions of the first tensor, and what goes with them, of these sizes."""
     first = next((x for x in _tensors(arguments) if x.ndim), None)
     if first is None:
@@ -94,7 +96,7 @@ def _grow(arguments: Arguments, ways: dict[int, Any], growth: dict[int, int]) ->
         count = x.numel()
         for at, size in grown.get(id(x), {}).items():
             count = count // max(x.shape[at], 1) * size
-        if count > LARGEST:
+        if count > largest:
             return None
 
     def one(x: torch.Tensor) -> torch.Tensor:
@@ -119,9 +121,10 @@ class Grower:
     Nothing is known before `learn`, which calls torch: a worker that dies in it can leave it out.
     """
 
-    def __init__(self, op: Any, dtype: torch.dtype, number: int, sample: Any) -> None:
+    def __init__(self, op: Any, dtype: torch.dtype, number: int, sample: Any, largest: int = LARGEST) -> None:
         self.operator, self.sample, self.factors = op.op, sample, factors(op)
         self.seed = f"{key(op)} {dtype} {number}"
+        self.largest = largest
         self.arguments: Arguments = ((sample.input, *sample.args), sample.kwargs)
         first = next((x for x in _tensors(self.arguments) if x.ndim), None)
         self.sizes = list(first.shape) if first is not None else []
@@ -145,7 +148,7 @@ class Grower:
 
     def _takes(self, ways: dict[int, Any], growth: dict[int, int]) -> int:
         """The elements of the result that torch gives of the sample grown so; -1 if it does not take it."""
-        made = _grow(self.arguments, ways, growth)
+        made = _grow(self.arguments, ways, growth, self.largest)
         if made is None:
             return -1
         try:
@@ -180,7 +183,12 @@ class Grower:
         """The arguments at sizes that are drawn, unless they are too large or slow."""
         dims = choice.sample(sorted(self.ways), min(len(self.ways), choice.choice((1, 2, 2))))
         # Never smaller: indices stay in range.
-        growth = {d: choice.choice([n for n in constants.sizes() if n >= self.sizes[d]]) for d in dims}
+        return self.grown(
+            {d: choice.choice([n for n in constants.sizes() if n >= self.sizes[d]]) for d in dims}
+        )
+
+    def grown(self, growth: dict[int, int]) -> Arguments | None:
+        """The arguments with these dimensions of these sizes; None where that is too large or slow."""
         total, result = 1, float(self.elements)
         for d, size in enumerate(self.sizes):
             total *= growth.get(d, max(size, 1))
@@ -190,9 +198,9 @@ class Grower:
             and total * min([growth.get(d, n) for d, n in enumerate(self.sizes)][-2:]) > _FACTORED
         ):
             return None
-        if max(total, result / 4) > LARGEST or self._slow(growth):
+        if max(total, result / 4) > self.largest or self._slow(growth):
             return None
-        return _grow(self.arguments, self.ways, growth)
+        return _grow(self.arguments, self.ways, growth, self.largest)
 
 
 def shuffled(op: Any, dtype: torch.dtype, samples: list[Any]) -> list[tuple[int, Any]]:

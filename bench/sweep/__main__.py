@@ -1,0 +1,98 @@
+"""`./dev bench sweep`: every operator beside torch, by layout, dtype, direction, size and threads.
+
+Without options a fixed part of the grid, some 6,000 cells at 512 x 512 on one thread; `--all` runs the whole
+of it, seven hundred thousand. `--ops softmax 'linalg.*'`, `--layout`, `--dtype`, `--direction`, `--size` and `--threads`
+choose words of one axis each, and all cells of them. Each cell's result is written down at once, so that
+`--resume` goes on where a run stopped, and `--seconds` stops one. Prints what is slow, and writes
+sweep.md beside them in build/bench; `--write` also the page of the reference. `--report` runs nothing.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+import time
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+sys.path += [str(Path(__file__).parent), str(ROOT / "test" / "opinfo")]
+
+import cells  # noqa: E402
+import report  # noqa: E402
+from workers import run  # noqa: E402
+
+PAGE = ROOT / "docs" / "reference" / "speed.md"
+# Of the cells at 512 x 512 on one thread.
+_SHARE = 0.05
+
+
+def arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(
+        prog="./dev bench sweep", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--ops", nargs="+", default=[], help="patterns of OpInfo names")
+    parser.add_argument("--dtype", nargs="+", default=[], choices=cells.DTYPES)
+    parser.add_argument("--layout", nargs="+", default=[], choices=cells.LAYOUTS)
+    parser.add_argument("--direction", nargs="+", default=[], choices=cells.DIRECTIONS)
+    parser.add_argument("--size", nargs="+", default=[], choices=list(cells.SIZES))
+    parser.add_argument("--threads", nargs="+", default=[], choices=cells.THREADS)
+    parser.add_argument("--all", action="store_true", help="the whole grid, or all of what is chosen")
+    parser.add_argument("--share", type=float, help="of the cells, drawn by their names")
+    parser.add_argument("--resume", action="store_true", help="keep what was measured, and go on")
+    parser.add_argument("--seconds", type=float, default=float("inf"), help="stop after so many")
+    parser.add_argument("--report", action="store_true", help="only write the table anew")
+    parser.add_argument(
+        "--out", type=Path, default=ROOT / "build" / "bench", help="the folder that it writes"
+    )
+    parser.add_argument("--write", action="store_true", help="write the reference's page, too")
+    return parser.parse_args()
+
+
+def wanted(options: argparse.Namespace) -> cells.Wanted:
+    axes = (options.ops, options.dtype, options.layout, options.direction, options.size, options.threads)
+    if options.all or any(axes):
+        return cells.Wanted(*map(tuple, axes), share=options.share or 1.0)
+    return cells.Wanted(sizes=("512x512",), threads=("one",), share=options.share or _SHARE)
+
+
+def measured(results: Path) -> dict[str, report.Row]:
+    """What the file holds, by the cells' names; a line that was cut off is left out."""
+    found = {}
+    for line in results.read_text().splitlines() if results.exists() else ():
+        try:
+            row = json.loads(line)
+        except json.JSONDecodeError:
+            continue
+        found[row["cell"]] = row
+    return found
+
+
+def main() -> int:
+    options = arguments()
+    options.out.mkdir(parents=True, exist_ok=True)
+    results, table = options.out / "sweep.jsonl", options.out / "sweep.md"
+    if not options.report:
+        if not options.resume:
+            results.unlink(missing_ok=True)
+        known = measured(results)
+        end = time.monotonic() + options.seconds
+        with results.open("a") as file:
+            for cell, row in run(cells.cells(wanted(options)), known, end):
+                file.write(json.dumps({"cell": cell.name, **row}) + "\n")
+                file.flush()
+    rows = list(measured(results).values())
+    if not rows:
+        print("No cell was measured: no operator of the database has what was chosen.")
+        return 1
+    text = report.page(rows)
+    table.write_text(text)
+    if options.write:
+        PAGE.write_text(text)
+    print(report.summary(rows))
+    print(table)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
