@@ -31,6 +31,7 @@ Counts& GetCounts() {
 }
 
 std::atomic<int> g_policy{-1};
+std::atomic<bool> g_said{false};
 
 void Note(const Operator& op, const MicaValue* args, int64_t n, Device place) {
   const int backend = place.backend;
@@ -42,6 +43,7 @@ void Note(const Operator& op, const MicaValue* args, int64_t n, Device place) {
   }
   const FallbackPolicy policy = GetFallbackPolicy();
   if (policy == FallbackPolicy::kAllow) return;
+  if (policy != FallbackPolicy::kError && g_said.exchange(true) && policy == FallbackPolicy::kOnce) return;
   const std::string objection = Objection(op.spec(), args, n, place);
   const std::string what = absl::StrCat(
       "Operator ", op.spec().name, " has no kernel for this call on the backend (", KeyName(backend), ")",
@@ -49,7 +51,13 @@ void Note(const Operator& op, const MicaValue* args, int64_t n, Device place) {
   MICA_CHECK_IMPLEMENTED(policy != FallbackPolicy::kError, what,
                          ", and MICA_FALLBACK=error forbids to run it on the CPU; register a kernel with the "
                          "plugin, move the tensors to the CPU, or set mica.set_fallback(\"allow\").");
-  if (calls == 1) HostWarn(absl::StrCat(what, " and runs on the CPU, with copies there and back."));
+  const std::string runs = absl::StrCat(what, " and runs on the CPU, with copies there and back.");
+  if (policy == FallbackPolicy::kOnce)
+    HostWarn(absl::StrCat(runs,
+                          " This is said of the first such operator alone: mica.fallback_counts() counts "
+                          "all, MICA_FALLBACK=warn names each, =allow none, and =error refuses."));
+  else if (calls == 1)
+    HostWarn(runs);
 }
 
 // The arguments of one call, brought to the CPU, and what must go back.
@@ -183,21 +191,32 @@ void RunOnCpu(const BoxedKernel&, const Operator& op, KeySet keys, const MicaVal
 }
 
 FallbackPolicy ParseFallbackPolicy(std::string_view text) {
-  for (const FallbackPolicy p : {FallbackPolicy::kAllow, FallbackPolicy::kWarn, FallbackPolicy::kError})
+  for (const FallbackPolicy p :
+       {FallbackPolicy::kOnce, FallbackPolicy::kAllow, FallbackPolicy::kWarn, FallbackPolicy::kError})
     if (text == Name(p)) return p;
   MICA_THROW(kValue, "The fallback policy (", std::string(text),
-             ") is unknown; expected allow, warn or error.");
+             ") is unknown; expected once, allow, warn or error.");
 }
 
 const char* Name(FallbackPolicy policy) {
-  return policy == FallbackPolicy::kAllow ? "allow" : policy == FallbackPolicy::kWarn ? "warn" : "error";
+  switch (policy) {
+    case FallbackPolicy::kOnce:
+      return "once";
+    case FallbackPolicy::kAllow:
+      return "allow";
+    case FallbackPolicy::kWarn:
+      return "warn";
+    case FallbackPolicy::kError:
+      return "error";
+  }
+  return "";
 }
 
 FallbackPolicy GetFallbackPolicy() {
   int policy = g_policy.load(std::memory_order_relaxed);
   if (policy < 0) {
     const char* text = std::getenv("MICA_FALLBACK");
-    policy = static_cast<int>(text && *text ? ParseFallbackPolicy(text) : FallbackPolicy::kAllow);
+    policy = static_cast<int>(text && *text ? ParseFallbackPolicy(text) : FallbackPolicy::kOnce);
     g_policy.store(policy, std::memory_order_relaxed);
   }
   return static_cast<FallbackPolicy>(policy);
@@ -214,6 +233,8 @@ std::vector<FallbackCount> FallbackCounts() {
   for (const auto& [key, calls] : counts.calls) out.push_back({BackendName(key.first), key.second, calls});
   return out;
 }
+
+bool WasFallbackSaid() { return g_said; }
 
 void ResetFallbackCounts() {
   Counts& counts = GetCounts();

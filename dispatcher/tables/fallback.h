@@ -4,8 +4,9 @@
 // Tensor arguments are copied to the CPU, the operator runs there, results and
 // written arguments (through views too) are copied back. A random operator draws
 // from the device's generator. It is the last resort of a backend's slot, and of a
-// kernel that answers NOT_IMPLEMENTED; `explain` shows it, MICA_FALLBACK=warn says
-// it once an operator, MICA_FALLBACK=error refuses it, and every call is counted.
+// kernel that answers NOT_IMPLEMENTED. The first one of a process is a warning; with
+// MICA_FALLBACK=warn each operator's first one is, with allow none, and error refuses it.
+// Every call is counted, and `explain` shows it.
 #pragma once
 
 #include <string>
@@ -20,11 +21,11 @@ namespace mica {
 void RunOnCpu(const BoxedKernel& k, const Operator& op, KeySet keys, const MicaValue* args, int64_t n,
               MicaValue* results);
 
-enum class FallbackPolicy { kAllow, kWarn, kError };
-// The environment variable MICA_FALLBACK until it is set; kAllow without either.
+enum class FallbackPolicy { kOnce, kAllow, kWarn, kError };
+// The environment variable MICA_FALLBACK until it is set; kOnce without either.
 FallbackPolicy GetFallbackPolicy();
 void SetFallbackPolicy(FallbackPolicy policy);
-// "allow", "warn", "error"; anything else is a kValue Error.
+// "once", "allow", "warn", "error"; anything else is a kValue Error.
 FallbackPolicy ParseFallbackPolicy(std::string_view text);
 const char* Name(FallbackPolicy policy);
 
@@ -33,6 +34,8 @@ struct FallbackCount {
   int64_t calls;
 };
 std::vector<FallbackCount> FallbackCounts();
+// Whether anything was said of a fallback, so that a summary at exit is due.
+bool WasFallbackSaid();
 void ResetFallbackCounts();
 
 }  // namespace mica

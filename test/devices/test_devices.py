@@ -3,7 +3,7 @@ The device is examples/null_device, whose memory the host cannot read: a missing
 
 import numpy as np
 import pytest
-from process import printed
+from process import printed, ran
 
 import mica
 from mica import nn, optim
@@ -14,8 +14,9 @@ pytestmark = pytest.mark.usefixtures("null_device")
 @pytest.fixture(autouse=True)
 def counts():
     mica.fallback_counts(reset=True)
+    before = mica.set_fallback("allow")
     yield
-    mica.set_fallback("allow")
+    mica.set_fallback(before)
 
 
 def fallen():
@@ -159,8 +160,46 @@ def test_fallback_can_be_refused_or_said():
     mica.fallback_counts(reset=True)
     with pytest.warns(UserWarning, match="digamma.*runs on the CPU"):
         x.digamma()
-    with pytest.raises(ValueError, match="expected allow, warn or error"):
+    with pytest.raises(ValueError, match="expected once, allow, warn or error"):
         mica.set_fallback("perhaps")
+
+
+def errors(program, **environment):
+    done = ran(program, **environment)
+    assert done.returncode == 0, done.stderr
+    return done.stderr
+
+
+FALLS_BACK = """
+import mica
+mica.load_plugin({library!r})
+x = mica.tensor([0.5, 1.5]).to("null")
+for _ in range(3):
+    x.digamma()
+    x.cumsum(0)
+"""
+
+
+@pytest.mark.parametrize("policy", ["", "once", "warn", "allow"])
+def test_a_process_is_told_once_that_the_cpu_computes_and_what_at_its_end(null_device, policy):
+    said = errors(FALLS_BACK.format(library=str(null_device)), MICA_FALLBACK=policy)
+    assert said.count("Operator mica::digamma has no kernel") == (policy != "allow")
+    assert said.count("Operator mica::cumsum has no kernel") == (policy == "warn")
+    summary = "device (null): 6 calls of 2 operators: mica::cumsum 3, mica::digamma 3."
+    assert said.count(summary) == (policy != "allow")
+
+
+def test_who_silences_warnings_is_told_nothing_and_who_needs_no_fallback_neither(null_device):
+    program = FALLS_BACK.format(library=str(null_device))
+    assert errors("import warnings; warnings.simplefilter('ignore')" + program) == ""
+    on_the_device = program.split("for _")[0] + "assert (x + x).tolist() == [1.0, 3.0]"
+    assert errors(on_the_device) == ""
+
+
+def test_each_backend_counts_its_fallbacks():
+    mica.tensor([0.5]).to("null").digamma()
+    counts = mica.null.fallback_counts()
+    assert counts == mica.accelerator.fallback_counts() == {"mica::digamma": 1}
 
 
 def test_explain_shows_the_fallback():

@@ -9,6 +9,7 @@ from mica import _C
 from mica._devices import (
     accelerators,
     empty_cache as empty_cache,
+    fallback_counts as _fallback_counts,
     max_memory_allocated as max_memory_allocated,
     memory_allocated as memory_allocated,
     memory_reserved as memory_reserved,
@@ -126,6 +127,20 @@ def current_stream(device: Any = None, /) -> Any:
         ...     mica.accelerator.current_stream().synchronize()
     """
     return _functions().current_stream(device)
+
+
+def fallback_counts() -> dict[str, int]:
+    """Counts the calls that ran on the CPU since the current accelerator had no kernel for them.
+
+    Returns:
+        dict of str to int: From each operator to its calls. Empty where there were none.
+
+    Example:
+        >>> mica.accelerator.fallback_counts()
+        {}
+    """
+    accelerator = current_accelerator()
+    return {} if accelerator is None else _fallback_counts().get(accelerator.type, {})
 
 
 def get_memory_info(device: Any = None, /) -> tuple[int, int]:

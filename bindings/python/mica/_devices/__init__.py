@@ -4,6 +4,8 @@ says the current default device, or the first accelerator where that is the CPU.
 
 from __future__ import annotations
 
+import atexit
+
 from mica import _C
 from mica._C import Tensor
 
@@ -495,12 +497,13 @@ def set_fallback(policy: str | None) -> str:
     """Sets what happens when a backend has no kernel for a call.
 
     Args:
-        policy (str or None): "allow" runs the call on the CPU, "warn" says so once for each operator,
-            "error" raises NotImplementedError; None changes nothing.
+        policy (str or None): All but "error" run the call on the CPU. "once" warns of the first such call
+            of the process and "warn" of each operator's first, both with a summary at exit; "allow" says
+            nothing, and "error" raises NotImplementedError. None changes nothing.
 
     Returns:
         str: The policy before, which at the start is that of the environment variable `MICA_FALLBACK`,
-        or "allow".
+        or "once".
 
     Raises:
         ValueError: The policy is none of these.
@@ -531,6 +534,29 @@ def fallback_counts(reset: bool = False) -> dict[str, dict[str, int]]:
     for backend, operator, calls in _C._fallback_counts(reset):
         counts.setdefault(backend, {})[operator] = calls
     return counts
+
+
+def fallback_summary() -> str:
+    """One line on the calls that ran on the CPU, the most frequent operators first; "" where there are none."""
+    parts = []
+    for backend, counts in fallback_counts().items():
+        most = sorted(counts.items(), key=lambda item: (-item[1], item[0]))
+        shown = ", ".join(f"{operator} {calls}" for operator, calls in most[:5])
+        rest = f" and {len(most) - 5} more" if len(most) > 5 else ""
+        parts.append(
+            f"device ({backend}): {sum(counts.values())} calls of {len(most)} operators: {shown}{rest}"
+        )
+    return "Ran on the CPU for want of a kernel: " + "; ".join(parts) + "." if parts else ""
+
+
+def _summarize_at_exit() -> None:
+    if _C._fallback_was_said() and (summary := fallback_summary()):
+        import warnings
+
+        warnings.warn(summary, stacklevel=1)
+
+
+atexit.register(_summarize_at_exit)
 
 
 def record_stream(self: Tensor, stream: Stream) -> None:

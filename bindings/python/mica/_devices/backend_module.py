@@ -215,6 +215,20 @@ def _devices_of(backend: str) -> dict[str, Any]:
         needed(backend)
         _C._synchronize(numbered(backend, device))
 
+    def fallback_counts() -> dict[str, int]:
+        """Counts the calls that ran on the CPU since this backend had no kernel for them.
+
+        `mica.fallback_counts` counts for all backends, and sets the counts to 0.
+
+        Returns:
+            dict of str to int: From each operator to its calls. Empty where there were none.
+
+        Example:
+            >>> mica.cuda.fallback_counts().get("mica::mm", 0)
+            0
+        """
+        return _devices.fallback_counts().get(backend, {})
+
     def init() -> None:
         """Does nothing where there is a device, which starts at its first use.
 

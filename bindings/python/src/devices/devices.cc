@@ -269,6 +269,8 @@ PyObject* FallbackCountsFunction(PyObject*, PyObject* reset) {
   });
 }
 
+PyObject* FallbackWasSaid(PyObject*, PyObject*) { return NewBool(WasFallbackSaid()); }
+
 PyMethodDef kFunctions[] = {{"_device_properties", Properties, METH_O, nullptr},
                             {"_default_device", DefaultDevice, METH_NOARGS, nullptr},
                             {"_set_default_device", SetDefaultDevice, METH_O, nullptr},
@@ -297,6 +299,7 @@ PyMethodDef kFunctions[] = {{"_device_properties", Properties, METH_O, nullptr},
                             {"_has_pinned_memory", HasPinnedMemoryFunction, METH_NOARGS, nullptr},
                             {"_set_fallback", SetFallback, METH_O, nullptr},
                             {"_fallback_counts", FallbackCountsFunction, METH_O, nullptr},
+                            {"_fallback_was_said", FallbackWasSaid, METH_NOARGS, nullptr},
                             {nullptr, nullptr, 0, nullptr}};
 
 }  // namespace
