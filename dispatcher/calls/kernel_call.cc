@@ -63,19 +63,23 @@ class OutArguments {
 };
 
 // The backend's own kernel.
-__attribute__((noinline)) MicaStatus CallOwn(const Work& w) {
+__attribute__((noinline)) MicaStatus CallOwn(Work& w) {
   const LocalArguments local(w.args, w.n, w.device, w.call.compute_dtype, false);
   MicaValue unused[4];
-  if (w.c.leaf && !w.c.earlier)
-    return w.c.out->adapters->call_leaf(w.c.leaf, &w.call, local.data(), w.n, w.pointers(), unused);
+  const StructuredContext* next = &w.c;
+  if (w.c.leaf && !w.c.earlier) {
+    const MicaStatus status =
+        w.c.out->adapters->call_leaf(w.c.leaf, &w.call, local.data(), w.n, w.pointers(), unused);
+    next = w.c.replaced_leaf;
+    if (!next || !Refused(status)) return status;
+  }
   const OutArguments full(local.data(), w.n, w.outs);
-  return CallLeaf(w.c, *w.c.out, w.call, full.data(), full.size(), unused, 0);
+  return CallLeaf(*next, *w.c.out, w.call, full.data(), full.size(), unused, 0);
 }
 
 // That of the class.
 inline MicaStatus CallClass(Work& w, const MicaValue* args) {
-  w.call.context = w.c.class_context;
-  return w.c.class_fn(&w.call, args, w.n, w.pointers(), w.outs.size());
+  return CallClassKernels(w.c, w.call, args, w.n, w.pointers(), w.outs.size());
 }
 __attribute__((noinline)) MicaStatus CallClassOnDevice(Work& w) {
   const LocalArguments local(w.args, w.n, w.device, w.call.compute_dtype, true);

@@ -18,6 +18,19 @@ const MicaProgram* ProgramFor(const OperatorSpec& functional, int32_t compute_dt
 
 inline bool Refused(MicaStatus s) { return s == BareStatus(MICA_ERROR_NOT_IMPLEMENTED); }
 
+// Calls the backend's kernel for the class, `c.class_fn`; where it refuses, those that it has replaced.
+inline MicaStatus CallClassKernels(const StructuredContext& c, MicaCall& call, const MicaValue* args,
+                                   int64_t n, MicaTensor* const* outs, int64_t num_outs) {
+  MicaStatus status;
+  const StructuredContext* k = &c;
+  do {
+    call.context = k->class_context;
+    status = k->class_fn(&call, args, n, outs, num_outs);
+    k = k->replaced_class;
+  } while (k && Refused(status));
+  return status;
+}
+
 // Fills `outs` from arguments of the functional form. False when no kernel of the backend takes the call: the
 // caller has another way. On the CPU there is none, and that is a kNotImplemented Error.
 bool RunKernel(const StructuredContext& c, const Operator& op, int32_t compute_dtype, const MicaValue* args,

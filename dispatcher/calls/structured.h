@@ -25,6 +25,10 @@ struct StructuredContext {
   const EarlierSchema* earlier = nullptr;  // what the kernel was built for, where that is not the present
   MicaClassFunction class_fn = nullptr;
   void* class_context = nullptr;
+  // What an override has replaced runs where the override refuses: the next older kernel of its own, and of
+  // the class, each in a context that has it alone.
+  const StructuredContext* replaced_leaf = nullptr;
+  const StructuredContext* replaced_class = nullptr;
   // Taken when the kernel answers NOT_IMPLEMENTED.
   MicaFunction portable = nullptr;
   MicaClassFunction portable_class = nullptr;

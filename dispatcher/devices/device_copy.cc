@@ -86,13 +86,12 @@ bool CopiedByKernel(const StructuredContext& own, const Tensor& to, const Tensor
   } else if (own.class_fn) {
     static const OperatorSpec& store = GetOperator("mica::fill.Tensor").spec();
     MicaCall call = MakeCall(own, static_cast<int32_t>(from.dtype()), to.device());
-    call.context = own.class_context;
     call.name = store.name;
     call.program = store.programs[static_cast<int>(Kind(from.dtype()))];
     MicaTensor* const out = to.impl();
-    if (call.program) status = own.class_fn(&call, args, 2, &out, 1);
+    if (call.program) status = CallClassKernels(own, call, args, 2, &out, 1);
   }
-  if (status == BareStatus(MICA_ERROR_NOT_IMPLEMENTED)) return false;
+  if (Refused(status)) return false;
   ThrowIfError(status);
   return true;
 }

@@ -13,7 +13,7 @@
 
 #include "absl/container/inlined_vector.h"
 #include "dispatcher/calls/adapters.h"
-#include "dispatcher/calls/structured.h"
+#include "dispatcher/calls/kernel_call.h"
 #include "schema/value.h"
 
 namespace mica {
@@ -39,12 +39,19 @@ MicaStatus CallEarlier(const StructuredContext& c, const MicaCall& call, const M
                        MicaValue* results, int64_t num_results);
 
 // Calls the backend's own kernel in `c`, which is one for `form`, from that form's
-// arguments. What the kernel answers comes back.
-inline MicaStatus CallLeaf(const StructuredContext& c, const OperatorSpec& form, const MicaCall& call,
+// arguments; where it refuses, the kernels that it has replaced. What they answer comes back.
+inline MicaStatus CallLeaf(const StructuredContext& c, const OperatorSpec& form, MicaCall& call,
                            const MicaValue* args, int64_t n, MicaValue* results, int64_t num_results) {
-  if (__builtin_expect(c.earlier != nullptr, 0)) return CallEarlier(c, call, args, results, num_results);
-  return c.leaf ? form.adapters->call_leaf(c.leaf, &call, args, n, nullptr, results)
-                : c.leaf_boxed(&call, args, n, results, num_results);
+  MicaStatus status;
+  const StructuredContext* k = &c;
+  do {
+    call.context = k->kernel_context;
+    status = __builtin_expect(k->earlier != nullptr, 0) ? CallEarlier(*k, call, args, results, num_results)
+             : k->leaf ? form.adapters->call_leaf(k->leaf, &call, args, n, nullptr, results)
+                       : k->leaf_boxed(&call, args, n, results, num_results);
+    k = k->replaced_leaf;
+  } while (k && Refused(status));
+  return status;
 }
 
 }  // namespace mica

@@ -146,6 +146,8 @@ class Dispatcher {
   Resolution ResolveKind(const Operator& op, int key);
   Resolution ResolveBackend(const Operator& op, int bit);
   bool ResolveHostKernel(const Operator& op, int bit, Resolution& r);
+  void SetLeaves(const Operator& op, const Operator& form, int bit, StructuredContext& c);
+  void SetClass(const Operator& op, const std::vector<ClassEntry>& stack, StructuredContext& c);
   // Each of these finds what stands in the slot, or says that it has nothing.
   bool ResolveStructured(const Operator& op, int bit, Resolution& r);
   bool ResolveShared(const Operator& op, Resolution& r);

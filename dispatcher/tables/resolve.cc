@@ -67,6 +67,36 @@ const KernelEntry* Dispatcher::Top(const Operator& op, int key) {
   return nullptr;
 }
 
+// The backend's leaf kernels for `form`, for a slot of `op`: the youngest serves, and where it refuses those
+// follow that it has replaced.
+void Dispatcher::SetLeaves(const Operator& op, const Operator& form, int bit, StructuredContext& c) {
+  const KernelEntry* const youngest = Top(form, bit);
+  const StructuredContext* older = nullptr;
+  for (const KernelEntry& e : form.state_->kernels) {
+    if (e.key != bit || e.kind != KernelEntry::Kind::kLeaf) continue;
+    StructuredContext replaced;
+    StructuredContext& one = &e == youngest ? c : replaced;
+    SetLeaf(form.spec(), e, one);
+    one.replaced_leaf = older;
+    if (&e != youngest) older = Intern(op, replaced);
+  }
+}
+
+// The backend's class kernels, likewise.
+void Dispatcher::SetClass(const Operator& op, const std::vector<ClassEntry>& stack, StructuredContext& c) {
+  for (const ClassEntry& e : stack) {
+    if (c.class_fn) {
+      StructuredContext replaced;
+      replaced.class_fn = c.class_fn;
+      replaced.class_context = c.class_context;
+      replaced.replaced_class = c.replaced_class;
+      c.replaced_class = Intern(op, replaced);
+    }
+    c.class_fn = e.fn;
+    c.class_context = e.context;
+  }
+}
+
 Resolution Dispatcher::FromEntry(const Operator& op, const KernelEntry& e) {
   Resolution r;
   r.scope = e.scope;
@@ -89,7 +119,7 @@ Resolution Dispatcher::FromEntry(const Operator& op, const KernelEntry& e) {
     case KernelEntry::Kind::kLeaf: {
       StructuredContext c;
       c.functional = c.out = &op.spec();
-      SetLeaf(op.spec(), e, c);
+      SetLeaves(op, op, e.key, c);
       c.composite = op.spec().adapters ? op.spec().composite : nullptr;
       if (const KernelEntry* d = Top(op, kCompositeKey); d && d->kind == KernelEntry::Kind::kBoxed)
         c.decomposition = static_cast<const BoxedKernel*>(BoxedSlot(op, d->boxed).context);
@@ -123,13 +153,10 @@ bool Dispatcher::ResolveStructured(const Operator& op, int bit, Resolution& r) {
     c.portable_class = use_class ? PortableClass(spec.op_class) : nullptr;
   }
   const std::vector<ClassEntry>& stack = classes[bit][static_cast<int>(spec.op_class)];
-  if (use_class && !stack.empty()) {
-    c.class_fn = stack.back().fn;
-    c.class_context = stack.back().context;
-  }
+  if (use_class) SetClass(op, stack, c);
   const KernelEntry* leaf = out ? Top(*out, bit) : nullptr;
   if (leaf && leaf->kind == KernelEntry::Kind::kLeaf) {
-    SetLeaf(out->spec(), *leaf, c);
+    SetLeaves(op, *out, bit, c);
     r.scope = leaf->scope;
     r.where = leaf->where;
     r.reason = SlotReason::kStructured;
@@ -159,13 +186,10 @@ bool Dispatcher::ResolveHostKernel(const Operator& op, int bit, Resolution& r) {
   if (!kernel) return false;
   StructuredContext own;  // the backend's kernel for it, within one device
   own.functional = own.out = &op.spec();
-  const std::vector<ClassEntry>& classes_of = classes[bit][static_cast<int>(OpClass::kPointwise)];
-  if (const KernelEntry* e = Top(op, bit); e && e->kind == KernelEntry::Kind::kLeaf) {
-    SetLeaf(op.spec(), *e, own);
-  } else if (!classes_of.empty()) {
-    own.class_fn = classes_of.back().fn;
-    own.class_context = classes_of.back().context;
-  }
+  if (const KernelEntry* e = Top(op, bit); e && e->kind == KernelEntry::Kind::kLeaf)
+    SetLeaves(op, op, bit, own);
+  else
+    SetClass(op, classes[bit][static_cast<int>(OpClass::kPointwise)], own);
   r.slot = BoxedSlot(op, {kernel, Intern(op, own), nullptr});
   r.reason = SlotReason::kKernel;
   r.detail = "the host's kernel over the device table, which copies between devices";
