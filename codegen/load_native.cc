@@ -172,7 +172,12 @@ void ReadFunctions(const YamlMap& map, Entry* entry) {
   if (entry->op_class != OpClass::kCustom) Refuse(map, "shape", *entry, "expected `class: custom`.");
   if (entry->op_class != OpClass::kDecompose) {
     Refuse(map, "composite", *entry, "expected `class: decompose`.");
-    Refuse(map, "body", *entry, "expected `class: decompose`.");
+    const bool has_parts = entry->structured && entry->ns == "mica" && map.has("portable");
+    if (map.has("body") && has_parts)
+      entry->body = map.Placed("body");
+    else
+      Refuse(map, "body", *entry,
+             "expected `class: decompose`, or a structured operator of Mica with a `portable` kernel.");
   }
   if (entry->op_class == OpClass::kView) {
     if (entry->view.empty())

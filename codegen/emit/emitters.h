@@ -20,6 +20,8 @@ inline constexpr int kPythonShards = 8;
 void EmitOps(const Model& model, OutputFolder& out);
 // registry_<i>.cc; the list of all operators stands in registry_0.cc
 void EmitRegistry(const Model& model, OutputFolder& out);
+// Devices without a kernel for it run what the form is made of: the `body:` of an entry that is no composite.
+bool HasParts(const Function& f);
 // The form's composite is generated: a `body:`, or a form that computes the
 // functional one and copies the result.
 bool NeedsGeneratedComposite(const Function& f);

@@ -99,12 +99,16 @@ std::string MetaText(const Entry& entry) {
                 ">::Get");
 }
 
+std::string GeneratedComposite(const Function& f) {
+  return StrCat("CompositeKernel<&::mica::composites::", f.struct_name, ">::Get()");
+}
+
 // A composite's own function for the functional form; the generated ones for its
 // other forms and for bodies.
 std::string CompositeText(const Function& f) {
   const Entry& entry = *f.entry;
-  if (NeedsGeneratedComposite(f))
-    return StrCat("CompositeKernel<&::mica::composites::", f.struct_name, ">::Get()");
+  if (HasParts(f)) return "nullptr";
+  if (NeedsGeneratedComposite(f)) return GeneratedComposite(f);
   if (entry.op_class == OpClass::kDecompose)
     return StrCat("CompositeKernel<&", KernelName(entry, "composite", entry.composite), ">::Get()");
   return "nullptr";
@@ -179,6 +183,7 @@ void EmitSpec(const Function& f, const std::string& programs, const std::string&
                     ? StrCat("&ViewThunk<&", KernelName(entry, "views", entry.view), ">::Get")
                     : "nullptr"},
        {"composite", CompositeText(f)},
+       {"parts", HasParts(f) ? GeneratedComposite(f) : "nullptr"},
        {"portable", PortableText(f)},
        {"signature", f.signature},
        {"earlier", f.earlier.empty() ? std::string("nullptr") : "earlier_" + f.struct_name},
@@ -200,7 +205,7 @@ void EmitSpec(const Function& f, const std::string& programs, const std::string&
       "    .meta = $meta$,\n"
       "    .view = $view$,\n"
       "    .composite = $composite$,\n"
-      "    .portable = $portable$,\n"
+      "    .portable = $portable$, .parts = $parts$,\n"
       "    .adapters = &kAdapters<$signature$>,\n"
       "    .functional_name = $functional$, .out_name = $out$,\n"
       "    .generations = $earlier$, .num_generations = $num_earlier$,\n"
@@ -226,7 +231,13 @@ std::string EmitPrograms(const Entry& entry, Printer& p) {
   return Join(names, ", ");
 }
 
+bool HasParts(const Function& f) {
+  const Entry& entry = *f.entry;
+  return entry.op_class != OpClass::kDecompose && !entry.body.text().empty() && &f == &entry.primary();
+}
+
 bool NeedsGeneratedComposite(const Function& f) {
+  if (HasParts(f)) return true;
   const Entry& entry = *f.entry;
   if (entry.op_class == OpClass::kDecompose) return &f != &entry.primary() || !entry.body.text().empty();
   return entry.functional && !entry.structured && f.form != OpForm::kFunctional;

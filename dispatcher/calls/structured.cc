@@ -279,6 +279,16 @@ void RunUnlessRecorded(const BoxedKernel& k, const Operator& op, KeySet keys, co
   RunWithoutKernel(*static_cast<const StructuredContext*>(k.context), op, keys, args, n, results);
 }
 
+void RunParts(const BoxedKernel& k, const Operator& op, KeySet keys, const MicaValue* args, int64_t n,
+              MicaValue* results) {
+  const auto& c = *static_cast<const StructuredContext*>(k.context);
+  CheckOnePlace(op, args, n, PlaceOfCall(keys, args, n));
+  MetaResult meta;
+  c.functional->meta(*c.functional, args, meta);
+  CheckSupported(*c.functional, op, args, n, meta.compute_dtype);
+  RunWithoutKernel(c, op, keys, args, n, results);
+}
+
 void RunThroughFunctional(const BoxedKernel& k, const Operator& op, KeySet, const MicaValue* args,
                           int64_t num_args, MicaValue*) {
   const auto& functional = *static_cast<const Operator*>(k.context);

@@ -53,6 +53,9 @@ void RunView(const BoxedKernel& k, const Operator& op, KeySet keys, const MicaVa
 void RunUnlessRecorded(const BoxedKernel& k, const Operator& op, KeySet keys, const MicaValue* args,
                        int64_t n,
                        MicaValue* results);  // (StructuredContext*: composite or decomposition)
+// On a device without a kernel for a structured operator: its checks, then what it is made of.
+void RunParts(const BoxedKernel& k, const Operator& op, KeySet keys, const MicaValue* args, int64_t n,
+              MicaValue* results);  // (StructuredContext*: composite)
 // In-place and out forms of a composite: the functional form, then a copy.
 void RunThroughFunctional(const BoxedKernel& k, const Operator& op, KeySet keys, const MicaValue* args,
                           int64_t n,

@@ -145,12 +145,14 @@ class Dispatcher {
   Resolution ResolveFrameBit(const Operator& op, int bit);
   Resolution ResolveKind(const Operator& op, int key);
   Resolution ResolveBackend(const Operator& op, int bit);
-  bool ResolveHostKernel(const Operator& op, int bit, Resolution& r);
   void SetLeaves(const Operator& op, const Operator& form, int bit, StructuredContext& c);
   void SetClass(const Operator& op, const std::vector<ClassEntry>& stack, StructuredContext& c);
+  void SetParts(const Operator& op, StructuredContext& c);
+  bool ResolveHostKernel(const Operator& op, int bit, Resolution& r);
   // Each of these finds what stands in the slot, or says that it has nothing.
   bool ResolveStructured(const Operator& op, int bit, Resolution& r);
   bool ResolveShared(const Operator& op, Resolution& r);
+  bool ResolveParts(const Operator& op, int bit, Resolution& r);
   bool ResolveRule(const Operator& op, int key, Resolution& r);
   bool ResolveFallback(const Operator& op, int bit, const char* detail, Resolution& r);
   template <typename Better>

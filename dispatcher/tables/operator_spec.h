@@ -96,6 +96,9 @@ struct OperatorSpec {
   // Layer convention (typed, see adapters.h) and leaf convention, or NULL.
   MicaFunction composite;
   MicaFunction portable;
+  // What the functional form of a structured operator is made of, in layer convention, or NULL: for devices
+  // that have no kernel for it. Unlike a composite, it is one operator for layers.
+  MicaFunction parts;
   const SignatureAdapters* adapters;
   // The operator of the other forms of the same group, by name, or NULL.
   const char* functional_name;

@@ -1,8 +1,8 @@
 // Slot resolution: from what is registered to what stands in one slot, and why.
 //
-// Backends, in this order: a kernel of its own for this form; a structured kernel
-// (its out form, or its class kernel); a view; a composite; a portable kernel; a
-// boxed fallback; on a device, the CPU; missing. Copies between devices, whose
+// Backends, in this order: a kernel of its own for this form; a structured kernel (its
+// out form, or its class kernel); a view; a composite; a portable kernel; on a device, what the
+// operator is made of; a boxed fallback; on a device, the CPU; missing. Copies between devices, whose
 // kernel is the host's own, come before all of these. Layers: a kernel; what the layer's rule chooses; the
 // decomposition, where the layer asks for it; a boxed fallback; fallthrough.
 #include "absl/strings/str_cat.h"
@@ -147,8 +147,8 @@ bool Dispatcher::ResolveStructured(const Operator& op, int bit, Resolution& r) {
     r.detail = "shapes and dtypes only, from the operator's meta function";
     return true;
   }
-  if (bit > keys::kMeta) c.composite = spec.composite;  // where the backend's kernel refuses
-  if (bit == keys::kCpu) {                              // the portable kernels run on the host's memory
+  if (bit > keys::kMeta) SetParts(op, c);  // where the backend's kernel refuses
+  if (bit == keys::kCpu) {                 // the portable kernels run on the host's memory
     c.portable = spec.portable;
     c.portable_class = use_class ? PortableClass(spec.op_class) : nullptr;
   }
@@ -177,6 +177,27 @@ bool Dispatcher::ResolveStructured(const Operator& op, int bit, Resolution& r) {
     return false;
   }
   r.slot = BoxedSlot(op, {run, Intern(op, c), nullptr});
+  return true;
+}
+
+// How the call goes on where no kernel of a device takes it, before it leaves the device.
+void Dispatcher::SetParts(const Operator& op, StructuredContext& c) {
+  const OperatorSpec& spec = op.spec();
+  c.composite = spec.composite ? spec.composite : spec.parts;
+  Resolution through;
+  const auto has_parts = [](const Operator& functional) { return functional.spec().parts != nullptr; };
+  if (!c.composite && ResolveThroughFunctional(op, has_parts, through))
+    c.decomposition = static_cast<const BoxedKernel*>(through.slot.context);
+}
+
+// A device without a kernel for a structured operator runs what it is made of.
+bool Dispatcher::ResolveParts(const Operator& op, int bit, Resolution& r) {
+  if (bit <= keys::kMeta || !op.spec().parts) return false;
+  StructuredContext c;
+  c.functional = &op.spec();
+  c.composite = op.spec().parts;
+  r = Found(BoxedSlot(op, {&RunParts, Intern(op, c), nullptr}), SlotReason::kComposite,
+            "no kernel of the backend: what the operator is made of runs there");
   return true;
 }
 
@@ -278,8 +299,8 @@ bool Dispatcher::ResolveElsewhere(const Operator& op, int bit, Resolution& r) {
   const OperatorSpec& spec = op.spec();
   const bool on_device = bit > keys::kMeta && DeviceTable(bit);
   const auto better = [&](const Operator& functional) {
-    return !on_device || functional.spec().composite || Top(functional, kCompositeKey) ||
-           Top(functional, bit);
+    return !on_device || functional.spec().composite || functional.spec().parts ||
+           Top(functional, kCompositeKey) || Top(functional, bit);
   };
   if (on_device && ResolveWithTensors(op, bit, r)) return true;
   if (ResolveThroughFunctional(op, better, r)) return true;
@@ -312,7 +333,7 @@ Resolution Dispatcher::ResolveBackend(const Operator& op, int bit) {
     return FromEntry(op, *e);
   }
   const bool known = bit == keys::kMeta || BackendLoaded(bit);
-  if (known && (ResolveStructured(op, bit, r) || ResolveShared(op, r) ||
+  if (known && (ResolveStructured(op, bit, r) || ResolveShared(op, r) || ResolveParts(op, bit, r) ||
                 ResolveFallback(op, bit, "the backend's boxed fallback", r) || ResolveElsewhere(op, bit, r)))
     return r;
   void* const missing = reinterpret_cast<void*>(static_cast<intptr_t>(bit));

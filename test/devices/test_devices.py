@@ -202,6 +202,39 @@ def test_each_backend_counts_its_fallbacks():
     assert counts == mica.accelerator.fallback_counts() == {"mica::digamma": 1}
 
 
+# ---- what an operator is made of
+
+
+def test_a_linear_layer_stays_on_a_device_with_products_and_sums():
+    layer, x = nn.Linear(4, 3), mica.randn(2, 4)
+    expected = layer(x)
+    expected.sum().backward()
+    there = nn.Linear(4, 3).to("null")
+    there.load_state_dict(layer.state_dict())
+    y = there(x.to("null"))
+    y.sum().backward()
+    assert fallen() == {}
+    mica.testing.assert_close(y.cpu(), expected)
+    for p, q in zip(there.parameters(), layer.parameters()):
+        mica.testing.assert_close(p.grad.cpu(), q.grad)
+
+
+def test_every_form_of_addmm_runs_as_its_parts():
+    c, a, b = mica.randn(2, 3), mica.randn(2, 4), mica.randn(4, 3)
+    expected = mica.addmm(c, a, b, beta=0.5, alpha=2)
+    x, y, z = (t.to("null") for t in (c, a, b))
+    mica.testing.assert_close(mica.addmm(x, y, z, beta=0.5, alpha=2).cpu(), expected)
+    out = mica.empty(0, device="null")
+    mica.addmm(x, y, z, beta=0.5, alpha=2, out=out)
+    mica.testing.assert_close(out.cpu(), expected)
+    x.addmm_(y, z, beta=0.5, alpha=2)
+    mica.testing.assert_close(x.cpu(), expected)
+    assert fallen() == {}
+    assert "what the operator is made of" in mica.explain("addmm", x, y, z)
+    with pytest.raises(RuntimeError, match="addmm"):
+        mica.addmm(x, z, y)
+
+
 def test_explain_shows_the_fallback():
     x = mica.tensor([0.5]).to("null")
     assert "runs on the CPU" in mica.explain("cumsum", x)
