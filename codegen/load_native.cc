@@ -199,12 +199,15 @@ void ReadFunctions(const YamlMap& map, Entry* entry) {
     if (map.has("body")) entry->body = map.Placed("body");
     return;
   }
-  if (entry->structured && entry->meta.empty()) {
+  const bool has_shape = entry->ns != "mica" && map.has("shape");
+  if (entry->structured && entry->meta.empty() && !has_shape) {
     if (!HasGenericMeta(entry->op_class))
       throw Mistake(where,
                     StrCat("Entry of ", entry->base_name, " has no `meta`, and class ", Name(entry->op_class),
-                           " has no general one; expected `meta:` with the name of a function of "
-                           "kernels/meta/, or `structured: false`."));
+                           " has no general one; expected ",
+                           entry->ns == "mica" ? "`meta:` with the name of a function of kernels/meta/, or "
+                                                 "`structured: false`."
+                                               : "`shape:`, which says what the outputs are."));
     entry->meta = "Generic" + Capitalized(Name(entry->op_class));
     entry->generic_meta = true;
   }

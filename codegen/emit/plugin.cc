@@ -6,6 +6,7 @@
 // Shape functions (`shape:`), decompositions (`body:`) and gradients call Mica's
 // operators through the host (sdk/include/mica/formula.h). Kernels are the plugin's
 // own, registered boxed with mica::plugin::Registrar.
+#include <algorithm>
 #include <set>
 
 #include "codegen/emit/autograd_plan.h"
@@ -49,11 +50,13 @@ class PluginEmitter {
                                        "<mica/formula.h> in a plugin's formula."));
     if (e.kind == Kind::kCall && called_.insert(e.function->full_name).second) {
       for (const schema::Return& r : e.function->schema.returns)
-        if (r.type.is_list() || !r.type.object_name().empty())
+        if ((r.type.is_list() && !r.type.is_tensor_list()) || !r.type.object_name().empty())
           throw Mistake(e.location,
                         StrCat("Operator (", e.function->full_name, ") gives a ", TypeText(r.type),
                                ", which the SDK's calls do not take; expected operators that "
-                               "give Tensors or numbers."));
+                               "give Tensors, lists of them, or numbers."));
+      for (const schema::Return& r : e.function->schema.returns)
+        minor_ = std::max(minor_, int{r.type.is_tensor_list()});
       p_.Print({{"name", e.function->struct_name}, {"full", CppString(e.function->full_name)}},
                "const Operator& op_$name$() {\n  static const Operator op($full$);\n  return op;\n}");
     }
@@ -63,13 +66,6 @@ class PluginEmitter {
   void EmitArguments(const Function& f) {
     for (size_t i = 0; i < f.arguments.size(); ++i) {
       const schema::Argument& a = f.schema.arguments[i];
-      const bool is_list =
-          a.type.is_list() && !a.type.is_list_of(TypeKind::kInt) && !a.type.is_list_of(TypeKind::kSymInt);
-      if (is_list || a.type.unwrapped().is(TypeKind::kGenerator))
-        throw Mistake(
-            f.entry->location,
-            StrCat("Argument (", a.name, ") is a ", TypeText(a.type),
-                   ", which a plugin's formulas do not read; expected a Tensor, number, str or int[]."));
       p_.Print({{"constant", CppConstantType(a.type)},
                 {"type", CppValueType(a.type)},
                 {"name", f.arguments[i].name},
@@ -110,11 +106,39 @@ class PluginEmitter {
 
   void EmitBackward(const Derivative& d);
 
+  // The minor version of mica.operators that what was emitted needs.
+  int minor() const { return minor_; }
+
  private:
   Printer& p_;
   EmitOptions options_;
+  int minor_ = 0;
   std::set<std::string> called_;
 };
+
+bool GetsGradient(const Function& f, int argument) {
+  for (const GradientRule& rule : f.entry->derivative->rules)
+    if (rule.kind != GradientRule::Kind::kNone &&
+        std::find(rule.inputs.begin(), rule.inputs.end(), argument) != rule.inputs.end())
+      return true;
+  return false;
+}
+
+// The place of an argument among `wanted_` and `gradients_`, where a list that gets gradients has many.
+std::string EntryOf(const Function& f, int argument) {
+  std::string at = StrCat(argument);
+  for (int i = 0; i < argument; ++i)
+    if (f.schema.arguments[i].type.is_list() && GetsGradient(f, i))
+      at += StrCat(" - 1 + ", f.arguments[i].name, ".size()");
+  return at == StrCat(argument) ? at : StrCat("(", at, ")");
+}
+
+// Whether the argument's gradient is wanted, or that of a tensor of it.
+std::string WantedText(const Function& f, int argument) {
+  const std::string at = EntryOf(f, argument);
+  if (!f.schema.arguments[argument].type.is_list()) return StrCat("wanted_[", at, "]");
+  return StrCat("AnyOf(wanted_ + ", at, ", ", f.arguments[argument].name, ".size())");
+}
 
 void PluginEmitter::EmitBackward(const Derivative& d) {
   const Function& f = d.entry->primary();
@@ -142,7 +166,7 @@ void PluginEmitter::EmitBackward(const Derivative& d) {
   for (const GradientRule& rule : d.rules) {
     if (rule.kind != GradientRule::Kind::kFormula) continue;
     std::vector<std::string> wanted;
-    for (const int i : rule.inputs) wanted.push_back(StrCat("wanted_[", i, "]"));
+    for (const int i : rule.inputs) wanted.push_back(WantedText(f, i));
     p_.Print({{"wanted", Join(wanted, " || ")}}, "if ($wanted$) {");
     p_.Indent();
     if (rule.formula->names.count("output_mask"))
@@ -150,10 +174,9 @@ void PluginEmitter::EmitBackward(const Derivative& d) {
                "const uint8_t mask_[] = {$wanted$};\nconst BoolSpan output_mask(mask_, $n$);");
     p_.Print({{"value", EmitFormula(rule.formula->root, options_)}}, "auto value_ = $value$;");
     for (size_t k = 0; k < rule.inputs.size(); ++k)
-      p_.Print({{"i", StrCat(rule.inputs[k])},
-                {"value",
-                 rule.inputs.size() == 1 ? "Tensor(value_)" : StrCat("Tensor(std::get<", k, ">(value_))")}},
-               "if (wanted_[$i$]) gradients_[$i$] = $value$.release();");
+      p_.Print({{"at", EntryOf(f, rule.inputs[k])},
+                {"value", rule.inputs.size() == 1 ? "value_" : StrCat("std::get<", k, ">(value_)")}},
+               "GiveGradient($value$, wanted_ + $at$, gradients_ + $at$);");
     p_.Outdent();
     p_.Line("}");
   }
@@ -163,6 +186,8 @@ void PluginEmitter::EmitBackward(const Derivative& d) {
 }
 
 std::string Bits(uint64_t bits) { return StrCat("UINT64_C(", bits, ")"); }
+
+bool HoldsTensors(const schema::Type& type) { return type.is_tensor() || type.is_tensor_list(); }
 
 // Which arguments get gradients, and which tensors the formulas read.
 struct Kept {
@@ -178,18 +203,13 @@ struct Kept {
       differentiable_results |= uint64_t{d->output_differentiability[r]} << r;
     const auto read = [&](const std::string& name) {
       const int argument = f.schema.FindArgument(name), result = NumberedName(name, "result");
-      if (argument >= 0 && f.schema.arguments[argument].type.is_tensor())
+      if (argument >= 0 && HoldsTensors(f.schema.arguments[argument].type))
         arguments |= uint64_t{1} << argument;
       if (argument < 0 && result >= 0) results |= uint64_t{1} << result;
     };
     for (const GradientRule& rule : d->rules) {
       if (rule.kind == GradientRule::Kind::kNone) continue;
-      for (const int i : rule.inputs) {
-        if (f.schema.arguments[i].type.is_list())
-          throw Mistake(d->location, StrCat("Gradient of the list (", f.schema.arguments[i].name,
-                                            ") has no place in a plugin; expected gradients of Tensors."));
-        differentiable |= uint64_t{1} << i;
-      }
+      for (const int i : rule.inputs) differentiable |= uint64_t{1} << i;
       if (!rule.formula) continue;
       for (const std::string& name : rule.formula->names) read(name);
       for (const auto& [name, builtins] : rule.formula->metadata) read(name);
@@ -197,15 +217,18 @@ struct Kept {
   }
 };
 
-// What a record says of a class that runs from data; the programs' tables go to `tables`.
+// What a record says of the further forms, and of a class that runs from data; the programs' tables go to
+// `tables`.
 std::string ClassText(const Entry& e, Printer& tables) {
-  if (!e.has_program()) return "nullptr, nullptr, nullptr, nullptr, 0, 0, -1, -1, -1, 0, 0, 0";
-  const std::string name = StrCat("programs_", e.primary().struct_name);
-  const std::string programs = EmitPrograms(e, tables);
-  tables.Print({{"name", name}, {"programs", programs}}, "const MicaProgram* const $name$[] = {$programs$};");
   const auto schema = [&](const Function* f) {
     return f ? CppString(StrCat(e.ns, "::", f->schema_text)) : std::string("nullptr");
   };
+  if (!e.has_program())
+    return StrCat("nullptr, nullptr, ", schema(e.functional ? e.inplace : nullptr), ", ", schema(e.out),
+                  ", 0, 0, -1, -1, -1, 0, 0, 0");
+  const std::string name = StrCat("programs_", e.primary().struct_name);
+  const std::string programs = EmitPrograms(e, tables);
+  tables.Print({{"name", name}, {"programs", programs}}, "const MicaProgram* const $name$[] = {$programs$};");
   return StrCat(CppString(Name(e.op_class)), ", ", name, ",\n    ", schema(e.inplace), ", ", schema(e.out),
                 ",\n    ", static_cast<int>(e.dtype_rule), ", ", e.fixed_dtype, ", ", e.dtype_arg, ", ",
                 e.dims_arg, ", ", e.keepdim_arg, ", ", e.none_is_all ? 1 : 0, ", ", e.supports, ", 0");
@@ -261,11 +284,30 @@ void CheckEntry(const Entry& e) {
   const bool from_data = e.generic_meta && e.has_program() && e.functional;
   const bool known = e.op_class == OpClass::kPointwise || e.op_class == OpClass::kReduction ||
                      e.op_class == OpClass::kScan || e.op_class == OpClass::kRow;
-  if (decompose || (from_data && known) || e.op_class == OpClass::kCustom) return;
+  if (decompose || (from_data && known)) return;
+  if (e.op_class == OpClass::kCustom) {
+    if (e.functional && e.inplace && !e.out)
+      throw Mistake(e.location,
+                    StrCat("Operator (", e.primary().full_name,
+                           ") of a plugin has the form inplace and "
+                           "not out; expected `forms: [functional, inplace, out]`, since the kernel of "
+                           "the out form serves all."));
+    return;
+  }
   throw Mistake(e.location,
                 StrCat("Operator (", e.primary().full_name, ") of a plugin has class ", Name(e.op_class),
                        "; expected pointwise, reduction, scan or row from data, custom with kernels of the "
                        "plugin's own, or decompose with a `body`."));
+}
+
+// The minor version of mica.operators that the record needs.
+int NeededMinor(const Entry& e) {
+  const bool has_forms = !e.has_program() && e.functional && e.functions.size() > 1;
+  bool has_lists = false;
+  for (size_t i = 0; e.derivative && i < e.primary().schema.arguments.size(); ++i)
+    has_lists |=
+        e.primary().schema.arguments[i].type.is_list() && GetsGradient(e.primary(), static_cast<int>(i));
+  return has_forms || has_lists ? 1 : 0;
 }
 
 void EmitPython(const std::vector<const Entry*>& entries, const std::string& ns, OutputFolder& out) {
@@ -299,6 +341,7 @@ void EmitPlugin(const Model& model, OutputFolder& out) {
   if (entries.empty()) return;
   const std::string ns = entries[0]->ns;
   Printer functions, records;
+  int minor = 0;
   PluginEmitter emitter(functions);
   for (const Entry* e : entries) {
     CheckEntry(*e);
@@ -309,6 +352,7 @@ void EmitPlugin(const Model& model, OutputFolder& out) {
     if (e->formula) emitter.EmitBoxed(e->primary(), "body", *e->formula);
     if (e->derivative && Kept(e->derivative).differentiable != 0) emitter.EmitBackward(*e->derivative);
     EmitRecord(*e, functions, records);
+    minor = std::max(minor, NeededMinor(*e));
   }
   const std::string banner = GeneratedBanner(StrCat("The operators of ", ns, "."));
   out.Write("plugin/operators.h",
@@ -322,11 +366,12 @@ void EmitPlugin(const Model& model, OutputFolder& out) {
       "#include \"operators.h\"\n\n#include <mica/formula.h>\n\nnamespace $ns$ {\nnamespace {\n\nusing "
       "namespace mica::formula;\n");
   source.Line(functions.text());
-  source.Line(
+  source.Print(
+      {{"minor", StrCat(std::max(minor, emitter.minor()))}},
       "}  // namespace\n\nvoid RegisterOperators(const MicaRegistrar* registrar) {\n  const auto* extension "
       "= "
       "static_cast<const MicaOperatorsExtension*>(\n      "
-      "mica::plugin::Host()->extension(mica::plugin::Str(MICA_OPERATORS_EXTENSION), 0));\n  "
+      "mica::plugin::Host()->extension(mica::plugin::Str(MICA_OPERATORS_EXTENSION), $minor$));\n  "
       "MICA_PLUGIN_CHECK(extension, MICA_ERROR_NOT_IMPLEMENTED, \"This Mica has no extension mica.operators; "
       "a "
       "later one is needed.\");\n  const auto define = [&](const MicaOperatorRecord& record) {\n    "

@@ -18,6 +18,7 @@ namespace mica {
 
 // An owned list result: the array comes from NewTensorList and is freed here.
 MicaTensor** NewTensorList(int64_t size);
+void FreeTensorList(MicaTensor* const* list);  // the array alone
 std::vector<Tensor> TakeTensorList(MicaTensorSpan list);
 MicaTensorSpan GiveTensorList(std::vector<Tensor> tensors);
 

@@ -17,9 +17,11 @@ std::vector<Tensor> TakeTensorList(MicaTensorSpan list) {
   std::vector<Tensor> out;
   out.reserve(static_cast<size_t>(list.size > 0 ? list.size : 0));
   for (int64_t i = 0; i < list.size; ++i) out.push_back(Tensor::Steal(list.data[i]));
-  std::free(const_cast<MicaTensor**>(list.data));
+  FreeTensorList(list.data);
   return out;
 }
+
+void FreeTensorList(MicaTensor* const* list) { std::free(const_cast<MicaTensor**>(list)); }
 
 MicaTensorSpan GiveTensorList(std::vector<Tensor> tensors) {
   MicaTensor** data = NewTensorList(static_cast<int64_t>(tensors.size()));

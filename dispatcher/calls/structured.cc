@@ -92,8 +92,10 @@ bool RunIntoGiven(const StructuredContext& c, const Operator& op, const MetaResu
     const bool flat = FillsInItsShape(spec, given[i], want);
     FitOutput(spec, given[i], want, name, flat);
     if (!given[i].is_contiguous() && !FillsWithOneValue(spec)) CheckNoInternalOverlap(given[i], name);
+    // A plugin's own operator finds every output as its shape function makes it.
+    const bool as_made = !c.functional->shape || (want.strides.empty() && given[i].is_contiguous());
     const bool direct = (given[i].dtype() == want.dtype || ConvertsAtStore(c, want.dtype, given[i])) &&
-                        !flat && !c.meta_only && !MustNotAlias(op, given[i], name, args, n);
+                        as_made && !flat && !c.meta_only && !MustNotAlias(op, given[i], name, args, n);
     work.push_back(direct || c.meta_only ? given[i] : AllocateOutput(want));
   }
   if (!c.meta_only && !RunKernel(c, op, meta.compute_dtype, args, work)) return false;
@@ -186,6 +188,10 @@ void RunLeaf(const BoxedKernel& k, const Operator& op, KeySet keys, const MicaVa
   const Device place = PlaceOfCall(keys, args, n);
   const bool on_device = place.backend > keys::kMeta;
   if (on_device) CheckOnePlace(op, args, n, place);
+  if (spec.shape) [[unlikely]] {
+    MetaResult checked;
+    spec.meta(spec, args, checked);
+  }
   MicaCall call = MakeCall(c, MICA_DTYPE_NONE, place);
   const DeviceGuard current(place);
   call.program = ProgramFor(spec, MICA_DTYPE_NONE);

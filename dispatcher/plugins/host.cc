@@ -97,6 +97,8 @@ MicaStatus TensorResize(MicaTensor* self, MicaIntSpan sizes) {
     ResizeTensor(Tensor::Ref(self), shape, ContiguousStrides(shape), false);
   });
 }
+void TensorListFree(MicaTensor* const* list) { FreeTensorList(list); }
+
 MicaTensor** TensorListCreate(int64_t size) {
   try {
     return NewTensorList(size);
@@ -238,7 +240,8 @@ const void* FindExtension(MicaStr name, uint32_t minimum_minor) {
   // T2 is locked to one version: the minor is compared for equality.
   if (View(name) == MICA_LAYERS_EXTENSION)
     return minimum_minor == MICA_LAYERS_MINOR ? LayersExtension() : nullptr;
-  if (View(name) == MICA_OPERATORS_EXTENSION) return OperatorsExtension();
+  if (View(name) == MICA_OPERATORS_EXTENSION)
+    return minimum_minor <= MICA_OPERATORS_MINOR ? OperatorsExtension() : nullptr;
   if (View(name) == MICA_SETTINGS_EXTENSION) return minimum_minor == 0 ? SettingsExtension() : nullptr;
   if (View(name) == MICA_MEMORY_EXTENSION) return minimum_minor == 0 ? MemoryExtension() : nullptr;
   if (View(name) == "mica.set_parallel_for") return reinterpret_cast<const void*>(&SetParallelFor);
@@ -326,7 +329,8 @@ const MicaHost* HostTable() {
                                  &FindExtension,
                                  &RandomWords,
                                  &RetainObject,
-                                 &ObjectRelease};
+                                 &ObjectRelease,
+                                 &TensorListFree};
   return &table;
 }
 

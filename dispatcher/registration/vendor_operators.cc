@@ -16,6 +16,7 @@
 #include "dispatcher/plugins/status.h"
 #include "dispatcher/registration/registration.h"
 #include "dispatcher/registration/vendor_programs.h"
+#include "dispatcher/registration/vendor_shapes.h"
 #include "schema/generation.h"
 #include "schema/value.h"
 
@@ -39,23 +40,37 @@ Tensor TensorIn(const MicaValue& v) {
   return v.tag == MICA_VALUE_TENSOR && v.u.tensor ? Tensor::Borrow(v.u.tensor) : Tensor();
 }
 
+// The tensors of an argument: of a list all, of any other value one, which a value without a tensor lacks.
+std::vector<Tensor> TensorsIn(const MicaValue& v) {
+  if (v.tag != MICA_VALUE_TENSORS) return {TensorIn(v)};
+  std::vector<Tensor> tensors;
+  for (int64_t i = 0; i < v.u.tensors.size; ++i) tensors.push_back(Tensor::Borrow(v.u.tensors.data[i]));
+  return tensors;
+}
+
 // What one call keeps for its backward: the object of a custom function's node.
 class VendorBackward {
  public:
   VendorBackward(const VendorOperator* op, const MicaValue* args, int64_t n) : op_(op) {
-    for (int64_t i = 0; i < n; ++i)
-      args_.push_back(args[i].tag == MICA_VALUE_TENSOR ? Value() : Value::FromBorrowed(args[i]));
+    for (int64_t i = 0; i < n; ++i) {
+      const bool tensors = args[i].tag == MICA_VALUE_TENSOR || args[i].tag == MICA_VALUE_TENSORS;
+      args_.push_back(
+          {tensors ? Value() : Value::FromBorrowed(args[i]), args[i].tag == MICA_VALUE_TENSORS, {}});
+    }
   }
 
   // Once the forward has run and its results have their history.
   void Keep(const MicaValue* args, const std::vector<Tensor>& results, const MicaAutograd& autograd,
             MicaNode* node) {
     for (size_t i = 0; i < args_.size(); ++i) {
-      const Tensor t = TensorIn(args[i]);
-      const bool wanted = t.defined() && Has(op_->record.kept_args, static_cast<int64_t>(i));
-      kept_args_.push_back(wanted ? Saved(autograd, t, node, false) : nullptr);
-      needs_.push_back(Has(op_->record.differentiable, static_cast<int64_t>(i)) && t.defined() &&
-                       AbiReturn<bool>::Unpack(autograd.requires_grad(t.impl())));
+      const bool kept = Has(op_->record.kept_args, static_cast<int64_t>(i));
+      const bool differentiable = Has(op_->record.differentiable, static_cast<int64_t>(i));
+      for (const Tensor& t : TensorsIn(args[i])) {
+        args_[i].kept.push_back(kept && t.defined() ? Saved(autograd, t, node, false) : nullptr);
+        if (differentiable)
+          needs_.push_back(t.defined() && AbiReturn<bool>::Unpack(autograd.requires_grad(t.impl())));
+      }
+      if (!differentiable) needs_.push_back(0);
     }
     for (size_t r = 0; r < results.size(); ++r)
       kept_results_.push_back(Has(op_->record.kept_results, static_cast<int64_t>(r))
@@ -64,32 +79,42 @@ class VendorBackward {
   }
 
   void Apply(MicaTensorSpan grads, MicaTensor** wanted) {
-    std::vector<Tensor> tensors, results;
+    std::deque<std::vector<Tensor>> tensors;  // of each argument
+    std::vector<Tensor> results;
     std::vector<MicaValue> args;
-    for (size_t i = 0; i < args_.size(); ++i) {
-      tensors.push_back(Unpacked(kept_args_[i]));
-      MicaValue v = args_[i].Borrow();
-      if (tensors.back().defined()) {
+    for (const Argument& a : args_) {
+      std::vector<Tensor>& unpacked = tensors.emplace_back();
+      for (const Kept& box : a.kept) unpacked.push_back(Unpacked(box));
+      MicaValue v = a.value.Borrow();
+      if (a.is_list) {
+        v.tag = MICA_VALUE_TENSORS;
+        v.u.tensors = AbiType<TensorSpan>::To(unpacked);
+      } else if (unpacked[0].defined()) {
         v.tag = MICA_VALUE_TENSOR;
-        v.u.tensor = tensors.back().impl();
+        v.u.tensor = unpacked[0].impl();
       }
       args.push_back(v);
     }
     for (const Kept& box : kept_results_) results.push_back(Unpacked(box));
-    std::vector<MicaTensor*> gradients(args.size(), nullptr);
+    std::vector<MicaTensor*> gradients(needs_.size(), nullptr);
     const MicaStatus status =
         op_->record.backward(op_->record.context, args.data(), static_cast<int64_t>(args.size()),
                              AbiType<TensorSpan>::To(results).data, grads.data,
                              static_cast<int64_t>(results.size()), needs_.data(), gradients.data());
-    for (size_t i = 0; i < gradients.size(); ++i) {
-      Tensor g = Tensor::Steal(gradients[i]);
-      if (Has(op_->record.differentiable, static_cast<int64_t>(i))) *wanted++ = g.release();
+    size_t next = 0;
+    for (size_t i = 0; i < args_.size(); ++i) {
+      const bool differentiable = Has(op_->record.differentiable, static_cast<int64_t>(i));
+      for (size_t count = differentiable ? args_[i].kept.size() : 1; count > 0; --count) {
+        Tensor g = Tensor::Steal(gradients[next++]);
+        if (differentiable) *wanted++ = g.release();
+      }
     }
     ThrowIfError(status);
   }
 
   void ReleaseSaved() {
-    for (Kept& box : kept_args_) box.reset();
+    for (Argument& a : args_)
+      for (Kept& box : a.kept) box.reset();
     for (Kept& box : kept_results_) box.reset();
   }
 
@@ -109,10 +134,15 @@ class VendorBackward {
     return kept ? AbiReturn<Tensor>::Unpack(kept.get_deleter().autograd->saved_unpack(kept.get())) : Tensor();
   }
 
+  struct Argument {
+    Value value;             // no tensors
+    bool is_list;            // of tensors
+    std::vector<Kept> kept;  // one for each tensor of a list, else one
+  };
   const VendorOperator* op_;
-  std::vector<Value> args_;  // no tensors
-  std::vector<Kept> kept_args_, kept_results_;
-  std::vector<uint8_t> needs_;
+  std::vector<Argument> args_;
+  std::vector<Kept> kept_results_;
+  std::vector<uint8_t> needs_;  // as MicaBackwardFunction's `wanted`
 };
 
 VendorBackward& BackwardOf(void* object) { return *static_cast<VendorBackward*>(object); }
@@ -151,7 +181,8 @@ void RunAutograd(const BoxedKernel& k, const Operator& op, KeySet keys, const Mi
   const MicaAutograd& autograd = AutogradTable();
   std::vector<Tensor> inputs;
   for (int64_t i = 0; i < n; ++i)
-    if (Has(vendor.record.differentiable, i)) inputs.push_back(TensorIn(args[i]));
+    if (Has(vendor.record.differentiable, i))
+      for (Tensor& t : TensorsIn(args[i])) inputs.push_back(std::move(t));
   auto* const kept = new VendorBackward(&vendor, args, n);
   const std::string name = NodeName(vendor);
   MicaNode* made = nullptr;
@@ -194,10 +225,9 @@ void RunRecord(const BoxedKernel& k, const Operator& op, KeySet, const MicaValue
   ThrowIfError((vendor.record.*kFunction)(&call, args, n, results, op.spec().num_outputs));
 }
 
-// Completes what Define made of one form's schema by what the class says.
-void Complete(const MicaOperatorRecord& r, const VendorOperator& op, OpForm form, OperatorSpec& spec) {
+// What the class of an operator that runs from data says of one form.
+void CompleteFromData(const MicaOperatorRecord& r, const VendorOperator& op, OperatorSpec& spec) {
   spec.op_class = OpClassNamed(r.class_name).value_or(OpClass::kCustom);
-  spec.form = form;
   spec.flags |= kStructured;
   spec.meta = ClassMeta(spec.op_class);
   MICA_CHECK(spec.meta && r.programs, "The class (", r.class_name, ") of the operator (", op.name,
@@ -210,6 +240,18 @@ void Complete(const MicaOperatorRecord& r, const VendorOperator& op, OpForm form
   spec.keepdim_arg = static_cast<int16_t>(r.keepdim_arg);
   spec.none_dims = static_cast<int8_t>(r.none_dims);
   spec.supports = static_cast<uint16_t>(r.supports);
+}
+
+// Completes what Define made of one form's schema.
+void Complete(const MicaOperatorRecord& r, const VendorOperator& op, OpForm form, OperatorSpec& spec) {
+  spec.form = form;
+  if (r.class_name) {
+    CompleteFromData(r, op, spec);
+  } else if (r.shape) {
+    spec.meta = &ShapesFromRecord;
+    spec.shape = &op.record;
+    if (r.out_schema) spec.flags |= kStructured;
+  }
   spec.num_functional_args = op.num_args;
   spec.num_outputs = op.num_outputs;
   spec.functional_name = op.name.c_str();
@@ -258,13 +300,17 @@ void DefineForm(Scope& scope, VendorOperator& op, const char* schema, SourceLoca
   if (schema == op.record.schema) TakePolicies(op, scope.LastDefined());
 }
 
-// The forms of an operator that runs from data.
-void DefineFromData(Scope& scope, VendorOperator& op, SourceLocation where) {
+// All forms of the operator.
+void DefineForms(Scope& scope, VendorOperator& op, SourceLocation where) {
   const MicaOperatorRecord& r = op.record;
+  MICA_CHECK(r.class_name || r.shape || r.composite || (!r.out_schema && !r.inplace_schema), "The operator (",
+             op.name,
+             ") has further forms and no class that runs from data, no shape function and no "
+             "decomposition, so that nobody knows what their outputs are.");
   DefineForm(scope, op, r.schema, where);
   op.num_args = scope.LastDefined().num_args;
   op.num_outputs = scope.LastDefined().num_outputs;
-  CheckOperatorData(r, op.name, op.num_args, op.num_outputs);
+  if (r.class_name) CheckOperatorData(r, op.name, op.num_args, op.num_outputs);
   if (r.out_schema) {
     op.out_name = Parsed(r.out_schema, "out form's schema").FullName();
   }
@@ -306,12 +352,9 @@ MicaStatus Define(void* registrar_context, const MicaOperatorRecord* record) {
     VendorOperator* const op = Remember(*record, schema.FullName());
     const MicaOperatorRecord& r = op->record;
     const SourceLocation where{r.file ? r.file : "", static_cast<int>(r.line)};
-    if (r.class_name)
-      DefineFromData(scope, *op, where);
-    else
-      DefineForm(scope, *op, r.schema, where);
+    DefineForms(scope, *op, where);
     void* const context = op;
-    if (r.shape)
+    if (r.shape && !r.out_schema)
       scope.AddBoxedKernel(op->name, "meta", {&RunRecord<&MicaOperatorRecord::shape>, context, nullptr},
                            where);
     if (r.composite)
@@ -327,7 +370,8 @@ MicaStatus Define(void* registrar_context, const MicaOperatorRecord* record) {
 }  // namespace
 
 const MicaOperatorsExtension* OperatorsExtension() {
-  static const MicaOperatorsExtension table = {sizeof(MicaOperatorsExtension), 1, 0, &Define};
+  static const MicaOperatorsExtension table = {sizeof(MicaOperatorsExtension), 1, MICA_OPERATORS_MINOR,
+                                               &Define};
   return &table;
 }
 

@@ -18,6 +18,8 @@
 #include "tensor/key_set.h"
 #include "tensor/span.h"
 
+struct MicaOperatorRecord;  // <mica/operators.h>
+
 namespace mica {
 
 // One output as the meta function decides it. Empty strides say contiguous.
@@ -109,6 +111,9 @@ struct OperatorSpec {
   // The same for all forms of an entry.
   const OperatorPolicy* policies;
   int32_t num_policies;
+  // Of a plugin's operator, the record whose shape function `meta` asks, before every kernel on every device
+  // (registration/vendor_shapes.h); else NULL.
+  const MicaOperatorRecord* shape;
 };
 
 // The policy of that name, or NULL.

@@ -5,6 +5,7 @@
 // point of the package acme_ops.
 #include <cmath>
 #include <limits>
+#include <string>
 #include <vector>
 
 #include <mica/object.h>
@@ -59,36 +60,62 @@ OwnedTensor Contiguous(MicaTensor* t) {
   return OwnedTensor(result.u.tensor);
 }
 
-void FusedAttention(const MicaCall*, const MicaValue* args, int64_t, MicaValue* results, int64_t) {
+void CheckDtype(TensorRef t, const std::string& name) {
+  MICA_PLUGIN_CHECK(t.dtype() == MICA_F32 || t.dtype() == MICA_F64, MICA_ERROR_NOT_IMPLEMENTED,
+                    name + " supports float32 and float64; convert with x.float() first.");
+}
+
+// snippet: kernel
+// fused_attention.out(query, key, value, scale, out): shapes were checked by the entry's `shape:`, and the
+// output made.
+void FusedAttention(const MicaCall*, const MicaValue* args, int64_t, MicaValue*, int64_t) {
   const OwnedTensor query = Contiguous(args[0].u.tensor), key = Contiguous(args[1].u.tensor),
                     value = Contiguous(args[2].u.tensor);
-  const TensorRef q(query.get()), k(key.get()), v(value.get());
-  MICA_PLUGIN_CHECK(q.ndim() == 3 && k.ndim() == 3 && v.ndim() == 3 && q.size(2) == k.size(2) &&
-                        k.size(1) == v.size(1) && q.size(0) == k.size(0) && q.size(0) == v.size(0),
-                    MICA_ERROR_RUNTIME, "acme::fused_attention needs batches of rows that fit each other.");
-  MICA_PLUGIN_CHECK(q.dtype() == k.dtype() && q.dtype() == v.dtype(), MICA_ERROR_TYPE,
-                    "acme::fused_attention needs tensors of one dtype.");
+  const TensorRef q(query.get()), k(key.get()), v(value.get()), out(args[4].u.tensor);
+  CheckDtype(out, "acme::fused_attention");
   const double scale =
       args[3].tag == MICA_VALUE_NONE ? 1 / std::sqrt(static_cast<double>(q.size(2))) : args[3].u.f;
-  const int64_t sizes[] = {q.size(0), q.size(1), v.size(2)};
-  OwnedTensor out = OwnedTensor::Empty(sizes, 3, q.dtype(), MicaDevice{0, 0});
   if (q.dtype() == MICA_F32)
-    Attention<float>(q, k, v, out.get(), scale);
-  else if (q.dtype() == MICA_F64)
-    Attention<double>(q, k, v, out.get(), scale);
+    Attention<float>(q, k, v, out, scale);
   else
-    MICA_PLUGIN_THROW(MICA_ERROR_NOT_IMPLEMENTED,
-                      "acme::fused_attention supports float32 and float64; convert with x.float() first.");
-  results[0].tag = MICA_VALUE_TENSOR;
-  results[0].u.tensor = out.release();
+    Attention<double>(q, k, v, out, scale);
+}
+// end snippet
+
+template <typename T>
+void AddScaled(TensorRef out, TensorRef t, double weight) {
+  for (int64_t i = 0; i < out.numel(); ++i) out.data<T>()[i] += static_cast<T>(weight * t.data<T>()[i]);
+}
+
+// Random numbers of [0, noise), of the generator that the call names, or else of the device's.
+template <typename T>
+void SetNoise(TensorRef out, MicaGenerator* generator, double noise) {
+  std::vector<uint32_t> words(noise == 0 ? 0 : static_cast<size_t>(out.numel()));
+  if (!words.empty())
+    Check(Host()->random_u32(generator, MicaDevice{0, 0}, words.data(), static_cast<int64_t>(words.size())));
+  for (int64_t i = 0; i < out.numel(); ++i)
+    out.data<T>()[i] = words.empty() ? T(0) : static_cast<T>(words[static_cast<size_t>(i)] * 0x1p-32 * noise);
+}
+
+// weighted_sum.out(tensors, weights, noise, generator, out)
+void WeightedSum(const MicaCall*, const MicaValue* args, int64_t, MicaValue*, int64_t) {
+  const TensorRef out(args[4].u.tensor);
+  CheckDtype(out, "acme::weighted_sum");
+  const bool is_float = out.dtype() == MICA_F32;
+  MicaGenerator* const generator = args[3].tag == MICA_VALUE_NONE ? nullptr : args[3].u.generator;
+  is_float ? SetNoise<float>(out, generator, args[2].u.f) : SetNoise<double>(out, generator, args[2].u.f);
+  for (int64_t i = 0; i < args[0].u.tensors.size; ++i) {
+    const OwnedTensor t = Contiguous(args[0].u.tensors.data[i]);
+    const double weight = args[1].u.floats.data[i];
+    is_float ? AddScaled<float>(out, t.get(), weight) : AddScaled<double>(out, t.get(), weight);
+  }
 }
 
 // The elements of `t` as multiples of `step`.
 OwnedTensor Rounded(MicaTensor* t, double step) {
   const OwnedTensor input = Contiguous(t);
   const TensorRef in(input.get());
-  MICA_PLUGIN_CHECK(in.dtype() == MICA_F32 || in.dtype() == MICA_F64, MICA_ERROR_NOT_IMPLEMENTED,
-                    "acme::quantize supports float32 and float64; convert with x.float() first.");
+  CheckDtype(in, "acme::quantize");
   OwnedTensor out = OwnedTensor::Empty(in.sizes(), in.ndim(), in.dtype(), MicaDevice{0, 0});
   const TensorRef rounded(out.get());
   for (int64_t i = 0; i < in.numel(); ++i) {
@@ -123,7 +150,8 @@ void Quantize(const MicaCall*, const MicaValue* args, int64_t, MicaValue* result
 void Init(const MicaHost*, const MicaRegistrar* r) {
   acme::RegisterOperators(r);
   Registrar cpu(r, "cpu");
-  cpu.Boxed<&FusedAttention>("acme::fused_attention");
+  cpu.Boxed<&FusedAttention>("acme::fused_attention.out");
+  cpu.Boxed<&WeightedSum>("acme::weighted_sum.out");
   cpu.Boxed<&MakeQuantizer>("acme::quantizer");
   cpu.Boxed<&Quantize>("acme::quantize");
 }

@@ -35,8 +35,65 @@ def test_shape_on_meta_agrees():
     meta = mica.ops.acme.fused_attention(*[mica.empty(s, device="meta") for s in shapes])
     real = mica.ops.acme.fused_attention(*[mica.randn(s) for s in shapes])
     assert (meta.shape, meta.dtype, str(meta.device)) == (real.shape, real.dtype, "meta")
-    with pytest.raises(RuntimeError, match="are not those of batches of rows"):
-        mica.ops.acme.fused_attention(*[mica.empty(2, 2, device="meta")] * 3)
+    for device in ("meta", "cpu"):
+        with pytest.raises(RuntimeError, match="are not those of batches of rows"):
+            mica.ops.acme.fused_attention(*[mica.empty(2, 2, device=device)] * 3)
+        with pytest.raises(RuntimeError, match="fits neither"):
+            mica.ops.acme.fused_attention(*[mica.empty(n, 2, 2, device=device) for n in (2, 1, 1)])
+
+
+def test_the_out_form():
+    q, k, v = rows(2, 5, 4), rows(2, 3, 4), rows(2, 3, 6)
+    expected = reference(q, k, v)
+    out = mica.empty(0, dtype=mica.float64)
+    assert mica.ops.acme.fused_attention.out(q, k, v, out=out) is out
+    mica.testing.assert_close(out, expected)
+    strided = mica.empty(6, 5, 2, dtype=mica.float64).permute(2, 1, 0)
+    mica.ops.acme.fused_attention.out(q, k, v, out=strided)
+    mica.testing.assert_close(strided, expected)
+    square = rows(2, 3, 3)
+    expected = reference(square, square, square)
+    mica.ops.acme.fused_attention.out(square, square, square, out=square)
+    mica.testing.assert_close(square, expected)
+    with pytest.raises(RuntimeError, match="can't be cast"):
+        mica.ops.acme.fused_attention.out(q, k, v, out=mica.empty(0, dtype=mica.int64))
+
+
+# snippet: lists
+def test_lists_and_generators():
+    a, b = rows(2, 3), rows(2, 3)
+    mica.testing.assert_close(mica.ops.acme.weighted_sum([a, b], [2.0, -1.0]), 2 * a - b)
+    first, again = mica.Generator().manual_seed(3), mica.Generator().manual_seed(3)
+    noisy = mica.ops.acme.weighted_sum([a], [1.0], noise=0.5, generator=first) - a
+    assert noisy.min() >= 0 and noisy.max() < 0.5 and noisy.unique().numel() == 6
+    mica.testing.assert_close(mica.ops.acme.weighted_sum([a], [1.0], noise=0.5, generator=again) - a, noisy)
+
+
+# end snippet
+
+
+def test_shapes_of_lists_are_checked_on_every_device():
+    for device in ("meta", "cpu"):
+        x, y = mica.empty(2, device=device), mica.empty(3, device=device)
+        with pytest.raises(RuntimeError, match="differ in shape"):
+            mica.ops.acme.weighted_sum([x, y], [1.0, 1.0])
+        with pytest.raises(RuntimeError, match=r"Number \(1\) of weights"):
+            mica.ops.acme.weighted_sum([x, x], [1.0])
+
+
+def test_gradients_of_lists():
+    a, b, c = rows(2, requires_grad=True), rows(2), rows(2, requires_grad=True)
+
+    def total(a, c):
+        return mica.ops.acme.weighted_sum([a, b, c], [2.0, 3.0, -1.0])
+
+    total(a, c).sum().backward()
+    assert a.grad.tolist() == [2.0, 2.0] and b.grad is None and c.grad.tolist() == [-1.0, -1.0]
+    assert mica.autograd.gradcheck(total, [a, c])
+    assert mica.autograd.gradgradcheck(lambda a, c: total(a, c) ** 2, [a, c])
+    with mica.no_grad():
+        assert not total(a, c).requires_grad
+    mica.testing.opcheck(mica.ops.acme.weighted_sum.default, ([a, b, c], [2.0, 3.0, -1.0]))
 
 
 def test_gradients_and_gradients_of_gradients():
@@ -84,6 +141,17 @@ def test_a_decomposition_differentiates_by_its_parts():
     mica.testing.assert_close(mica.ops.acme.swiglu(x, gate), x * mica.nn.functional.silu(gate))
     assert mica.autograd.gradcheck(mica.ops.acme.swiglu, [x, gate])
     assert mica.ops.acme.swiglu(mica.empty(3, device="meta"), mica.empty(3, device="meta")).shape == (3,)
+
+
+def test_a_decomposition_takes_lists_of_operators_and_has_an_out_form():
+    x = rows(3, 2, requires_grad=True)
+    mica.testing.assert_close(mica.ops.acme.sum_of_ends(x), x[0] + x[2])
+    assert mica.autograd.gradcheck(mica.ops.acme.sum_of_ends, [x])
+    out = mica.empty(0, dtype=mica.float64)
+    mica.ops.acme.sum_of_ends.out(x.detach(), out=out)
+    mica.testing.assert_close(out, (x[0] + x[2]).detach())
+    with pytest.raises(RuntimeError, match="has no rows"):
+        mica.ops.acme.sum_of_ends(mica.empty(0, 2))
 
 
 def test_an_expression_runs_as_a_class():

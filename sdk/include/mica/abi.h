@@ -289,6 +289,8 @@ typedef struct MicaHost {
   /* Younger than 1.0, too. One more reference to an object, and one less, the last of which destroys it. */
   void (*object_retain)(MicaObject*);
   void (*object_release)(MicaObject*);
+  /* Younger than 1.0, too. Frees the array of a list that an operator gave, not the tensors in it. */
+  void (*tensor_list_free)(MicaTensor* const* list);
 } MicaHost;
 
 /* What every table begins with, an extension's too. */
@@ -377,6 +379,7 @@ MICA_LAYOUT_ASSERT(offsetof(MicaHost, status_create) == 24);
 MICA_LAYOUT_ASSERT(offsetof(MicaHost, extension) == 24 + 24 * 8);
 MICA_LAYOUT_ASSERT(offsetof(MicaHost, random_words) == 24 + 25 * 8);
 MICA_LAYOUT_ASSERT(offsetof(MicaHost, object_retain) == 24 + 26 * 8);
+MICA_LAYOUT_ASSERT(offsetof(MicaHost, tensor_list_free) == 24 + 28 * 8);
 MICA_LAYOUT_ASSERT(sizeof(MicaRandomWords) == 24);
 MICA_LAYOUT_ASSERT(offsetof(MicaRegistrar, context) == 16);
 MICA_LAYOUT_ASSERT(offsetof(MicaRegistrar, define_operator) == 24 + 3 * 8);

@@ -287,6 +287,23 @@ inline MicaValue Box(IntSpan s) {
   return v;
 }
 inline MicaValue Box(const Dims& s) { return Box(IntSpan(s)); }
+inline MicaValue Box(FloatSpan s) {
+  MicaValue v = Tagged(MICA_VALUE_FLOATS);
+  v.u.floats = {s.data(), s.size()};
+  return v;
+}
+inline MicaValue Box(const std::vector<double>& s) { return Box(FloatSpan(s)); }
+inline MicaValue Box(BoolSpan s) {
+  MicaValue v = Tagged(MICA_VALUE_BOOLS);
+  v.u.bools = {s.data(), s.size()};
+  return v;
+}
+inline MicaValue Box(const std::vector<uint8_t>& s) { return Box(BoolSpan(s)); }
+inline MicaValue Box(Generator* g) {
+  MicaValue v = Tagged(g ? MICA_VALUE_GENERATOR : MICA_VALUE_NONE);
+  v.u.generator = g;
+  return v;
+}
 inline MicaValue Box(TensorSpan s) {
   static_assert(sizeof(Tensor) == sizeof(MicaTensor*), "a Tensor is one pointer");
   MicaValue v = Tagged(MICA_VALUE_TENSORS);
@@ -329,10 +346,34 @@ MICA_UNBOXED_(DType, static_cast<DType>(v.u.i))
 MICA_UNBOXED_(MemoryFormat, static_cast<MemoryFormat>(v.u.i))
 MICA_UNBOXED_(Device, (Device{v.u.device}))
 MICA_UNBOXED_(Scalar, ScalarOf(v))
+MICA_UNBOXED_(Generator*, v.tag == MICA_VALUE_NONE ? nullptr : v.u.generator)
+MICA_UNBOXED_(std::vector<double>, std::vector<double>(v.u.floats.data, v.u.floats.data + v.u.floats.size))
+MICA_UNBOXED_(std::vector<uint8_t>, std::vector<uint8_t>(v.u.bools.data, v.u.bools.data + v.u.bools.size))
 MICA_UNBOXED_(MicaObject*, v.tag == MICA_VALUE_NONE ? nullptr : v.u.object)
 MICA_UNBOXED_(std::string, std::string(v.u.str.data, static_cast<size_t>(v.u.str.size)))
 MICA_UNBOXED_(Dims, Dims(v.u.ints.data, v.u.ints.data + v.u.ints.size))
 #undef MICA_UNBOXED_
+template <>
+struct Unboxed<std::vector<Tensor>> {
+  static std::vector<Tensor> From(const MicaValue& v) {
+    std::vector<Tensor> list;
+    for (int64_t i = 0; i < v.u.tensors.size; ++i) list.push_back(Tensor::Borrow(v.u.tensors.data[i]));
+    return list;
+  }
+  static std::vector<Tensor> Take(MicaValue& v) {
+    std::vector<Tensor> list;
+    for (int64_t i = 0; i < v.u.tensors.size; ++i) list.push_back(Tensor::Steal(v.u.tensors.data[i]));
+    plugin::Host()->tensor_list_free(
+        v.u.tensors.data);  // there since mica.operators 1.1, which callers ask for
+    return list;
+  }
+};
+template <>
+struct Unboxed<std::vector<Scalar>> {
+  static std::vector<Scalar> From(const MicaValue& v) {
+    return std::vector<Scalar>(v.u.scalars.data, v.u.scalars.data + v.u.scalars.size);
+  }
+};
 template <typename T>
 struct Unboxed<std::optional<T>> {
   static std::optional<T> From(const MicaValue& v) {
@@ -385,6 +426,17 @@ class Operator {
   void* handle_ = nullptr;
 };
 
+// --- what a gradient gives back: see MicaBackwardFunction
+inline bool AnyOf(const uint8_t* wanted, size_t count) {
+  return std::any_of(wanted, wanted + count, [](uint8_t w) { return w != 0; });
+}
+inline void GiveGradient(Tensor value, const uint8_t* wanted, MicaTensor** gradient) {
+  if (*wanted) *gradient = value.release();
+}
+inline void GiveGradient(std::vector<Tensor> values, const uint8_t* wanted, MicaTensor** gradients) {
+  for (size_t i = 0; i < values.size(); ++i) GiveGradient(std::move(values[i]), wanted + i, gradients + i);
+}
+
 // A number where a Tensor is wanted.
 inline Tensor WrappedNumber(const Scalar& s) {
   static const Operator make("mica::scalar_tensor");
@@ -393,7 +445,14 @@ inline Tensor WrappedNumber(const Scalar& s) {
 
 // --- functions of the language
 inline Dims Own(IntSpan s) { return Dims(s.begin(), s.end()); }
-inline std::vector<Tensor> Own(TensorSpan s) { return std::vector<Tensor>(s.begin(), s.end()); }
+template <typename T>
+std::vector<T> Own(Span<T> s) {
+  return std::vector<T>(s.begin(), s.end());
+}
+template <typename T>
+std::vector<T> Own(std::vector<T> s) {
+  return s;
+}
 template <typename T>
 std::string Show(const T& value) {
   std::ostringstream out;
@@ -410,6 +469,10 @@ inline std::string Show(IntSpan shape) {
 }
 inline std::string Show(const Dims& shape) { return Show(IntSpan(shape)); }
 #include <mica/formula_lists.inc>
+template <typename T>
+T At(const std::vector<T>& list, int64_t i) {
+  return At(Span<T>(list), i);
+}
 
 inline bool IsDifferentiable(DType d) { return IsFloating(d) || IsComplex(d); }
 

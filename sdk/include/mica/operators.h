@@ -15,12 +15,15 @@ extern "C" {
 #endif
 
 #define MICA_OPERATORS_EXTENSION "mica.operators"
+/* Since 1: forms of operators with a shape function, and gradients of lists of tensors. */
+#define MICA_OPERATORS_MINOR 1
 
 /* The gradient of an operator. `args` are the forward's arguments and `results`
  * its results; those tensors are NULL (or NONE) that the record does not ask to
- * keep. `grads` has one incoming gradient a result. For each argument i with
- * wanted[i] the function puts an owned tensor, or NULL for none, into
- * gradients[i]. It may call operators: the host runs it so that gradients of
+ * keep. `grads` has one incoming gradient a result. `wanted` and `gradients` have an
+ * entry for each argument, in order; a list of tensors that is differentiable has one
+ * for each of its tensors instead. Where an entry is wanted the function puts an owned
+ * tensor, or NULL for none, into its gradient. It may call operators: the host runs it so that gradients of
  * gradients follow where they are wanted. */
 typedef MicaStatus (*MicaBackwardFunction)(void* context, const MicaValue* args, int64_t num_args,
                                            MicaTensor* const* results, MicaTensor* const* grads,
@@ -37,13 +40,15 @@ typedef struct MicaOperatorRecord {
   const char* autocast;   /* "lower", "float32", "promote", "whole", "none", "parts" */
   const char* batch_rule; /* the plugin's name of a rule, "" if none */
   /* Shapes and dtypes: a boxed kernel that runs on tensors of the meta device and
-   * gives results there. NULL where there is a composite. */
+   * gives results there. The host runs it before every kernel of the operator, on every
+   * device, with a tensor of the meta device for each of the call's. NULL where there is
+   * a composite. */
   MicaBoxedFunction shape;
   /* The decomposition into other operators, for every device; or NULL. */
   MicaBoxedFunction composite;
   /* The gradient, or NULL; bits by argument and by result. */
   MicaBackwardFunction backward;
-  uint64_t differentiable;         /* arguments that can get a gradient: Tensor, Tensor? */
+  uint64_t differentiable;         /* arguments that can get a gradient: Tensor, Tensor?, Tensor[] */
   uint64_t differentiable_results; /* results that have one */
   uint64_t kept_args;              /* tensor arguments that `backward` reads */
   uint64_t kept_results;
@@ -54,7 +59,9 @@ typedef struct MicaOperatorRecord {
    * and the CPU always. NULL and zeros otherwise. */
   const char* class_name; /* "pointwise", "reduction", "scan", "row" */
   const MicaProgram* const* programs;
-  const char* inplace_schema; /* of the other forms, or NULL */
+  /* Of the other forms, or NULL; also of an operator without a class that has a shape
+   * function: its kernel is then that of the out form, whose outputs the host makes. */
+  const char* inplace_schema;
   const char* out_schema;
   int32_t dtype_rule;            /* MICA_RULE_... */
   int32_t fixed_dtype;           /* MICA_RULE_FIXED */

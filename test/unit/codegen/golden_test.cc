@@ -146,10 +146,13 @@ TEST_CASE("what a plugin cannot carry is refused with its place", "[codegen]") {
           "- func: acme::f(Tensor self) -> Tensor\n  class: decompose\n  body: sum(self, wrap_dims([0], 1))\n"
           "  doc: F.\n"),
       Contains("Function (wrap_dims) is not in the SDK"));
+  CHECK_THAT(refusal("- func: acme::f(Tensor self) -> Tensor\n  class: custom\n  forms: [functional, out]\n"
+                     "  doc: F.\n"),
+             Contains("class custom has no general one; expected `shape:`, which says what the outputs are"));
   CHECK_THAT(
-      refusal("- func: acme::f(Tensor self, Tensor[] list) -> Tensor\n  class: decompose\n  body: self\n  "
-              "doc: F.\n"),
-      Contains("Argument (list) is a Tensor[], which a plugin's formulas do not read"));
+      refusal("- func: acme::f(Tensor self) -> Tensor\n  class: custom\n  forms: [functional, inplace]\n"
+              "  shape: self\n  doc: F.\n"),
+      Contains("has the form inplace and not out; expected `forms: [functional, inplace, out]`"));
   const std::string made =
       "- func: acme::made() -> acme.Scale\n  class: custom\n  doc: M.\n"
       "- func: acme::weigh(Tensor self, acme.Scale scale) -> Tensor\n  class: custom\n  doc: W.\n";
