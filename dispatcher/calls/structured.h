@@ -24,6 +24,7 @@ struct StructuredContext {
   void* kernel_context = nullptr;
   const EarlierSchema* earlier = nullptr;  // what the kernel was built for, where that is not the present
   MicaClassFunction class_fn = nullptr;
+  MicaClassListFunction class_list_fn = nullptr;  // of the same kernel, or NULL
   void* class_context = nullptr;
   // What an override has replaced runs where the override refuses: the next older kernel of its own, and of
   // the class, each in a context that has it alone.

@@ -145,10 +145,13 @@ absl::Status Scope::AddClass(const MicaClassRecord& r) {
   if (!r.backend || !r.function)
     return absl::InvalidArgumentError(
         absl::StrCat("The record of class (", r.class_name, ") has no backend or no function."));
-  impl_->classes.push_back(
-      {r.backend,
-       static_cast<int>(*c),
-       {r.function, r.context, nullptr, {r.file ? r.file : "", static_cast<int>(r.line)}}});
+  impl_->classes.push_back({r.backend,
+                            static_cast<int>(*c),
+                            {r.function,
+                             MICA_HAS(&r, list_function) ? r.list_function : nullptr,
+                             r.context,
+                             nullptr,
+                             {r.file ? r.file : "", static_cast<int>(r.line)}}});
   return absl::OkStatus();
 }
 

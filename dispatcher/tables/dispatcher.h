@@ -56,6 +56,7 @@ struct KernelEntry {
 
 struct ClassEntry {
   MicaClassFunction fn = nullptr;
+  MicaClassListFunction list_fn = nullptr;
   void* context = nullptr;
   const Scope* scope = nullptr;
   SourceLocation where;

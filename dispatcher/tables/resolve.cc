@@ -93,6 +93,7 @@ void Dispatcher::SetClass(const Operator& op, const std::vector<ClassEntry>& sta
       c.replaced_class = Intern(op, replaced);
     }
     c.class_fn = e.fn;
+    c.class_list_fn = e.list_fn;
     c.class_context = e.context;
   }
 }

@@ -21,6 +21,7 @@ void Devices::Find() {
     traits.access_bytes = 16;
     traits.is_wide = true;
     traits.max_groups_yz = 65535;
+    traits.list_bytes = 3072;  // of 4,096 that a launch's arguments have
     found.push_back(std::move(device));
   }
   devices_ = std::move(found);

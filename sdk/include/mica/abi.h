@@ -92,6 +92,16 @@ typedef MicaStatus (*MicaBoxedFunction)(const MicaCall* call, const MicaValue* a
 typedef MicaStatus (*MicaClassFunction)(const MicaCall* call, const MicaValue* args, int64_t num_args,
                                         MicaTensor* const* outputs, int64_t num_outputs);
 
+/* The same for many calls of one operator at once: `foreach` operators and optimizers' steps over lists of
+ * tensors. `args` holds num_args values for each of the `num_rows` calls, one call after another, and
+ * `outputs` likewise num_outputs; call->program and call->compute_dtype are those of all. Shapes differ from
+ * call to call; within one every tensor is dense and has the shape of its outputs, or has one element and no
+ * dimension. No call writes what another reads or writes. NOT_IMPLEMENTED, before anything is written: the
+ * host makes the calls one by one. */
+typedef MicaStatus (*MicaClassListFunction)(const MicaCall* call, const MicaValue* args, int64_t num_args,
+                                            MicaTensor* const* outputs, int64_t num_outputs,
+                                            int64_t num_rows);
+
 typedef struct MicaKernelRecord {
   uint64_t struct_size;
   const char* name;        /* "mica::add.out" */
@@ -117,6 +127,8 @@ typedef struct MicaClassRecord {
   void* context;
   const char* file;
   int64_t line;
+  /* Younger than 1.0; of "pointwise" alone. NULL: lists run call by call. */
+  MicaClassListFunction list_function;
 } MicaClassRecord;
 
 /* What a device says of itself. The host sets struct_size and zeroes the rest. */
@@ -393,6 +405,7 @@ MICA_LAYOUT_ASSERT(offsetof(MicaDeviceTable, dlpack_type) == 24 + 37 * 8);
 MICA_LAYOUT_ASSERT(offsetof(MicaKernelRecord, schema_hash) == 16);
 MICA_LAYOUT_ASSERT(offsetof(MicaKernelRecord, line) == 72);
 MICA_LAYOUT_ASSERT(offsetof(MicaClassRecord, line) == 48);
+MICA_LAYOUT_ASSERT(offsetof(MicaClassRecord, list_function) == 56);
 MICA_LAYOUT_ASSERT(offsetof(MicaManifest, name) == 16);
 
 #ifdef __cplusplus

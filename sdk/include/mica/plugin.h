@@ -231,6 +231,15 @@ struct ClassThunk {
   }
 };
 
+// The same over a list of calls.
+template <void (*kFunction)(const MicaCall*, const MicaValue*, int64_t, MicaTensor* const*, int64_t, int64_t)>
+struct ClassListThunk {
+  static MicaStatus Call(const MicaCall* call, const MicaValue* args, int64_t num_args,
+                         MicaTensor* const* outputs, int64_t num_outputs, int64_t num_rows) noexcept {
+    return CatchAll([&] { kFunction(call, args, num_args, outputs, num_outputs, num_rows); });
+  }
+};
+
 // A boxed kernel; results are written to `results`, tensors owned by the caller.
 template <void (*kFunction)(const MicaCall*, const MicaValue*, int64_t, MicaValue*, int64_t)>
 struct BoxedThunk {
@@ -294,13 +303,16 @@ class Registrar {
     k.signature = SignatureOf(kFunction);
     Check(r_->register_kernel(r_->context, &k));
   }
-  template <auto kFunction>
+  // A kernel for a class; `kListFunction`, if it is given, is one for many calls at once
+  // (MicaClassListFunction).
+  template <auto kFunction, auto kListFunction = nullptr>
   void Class(const char* class_name, const char* file = __builtin_FILE(), int line = __builtin_LINE()) {
     MicaClassRecord k{};
     k.struct_size = sizeof(k);
     k.class_name = class_name;
     k.backend = backend_;
     k.function = &ClassThunk<kFunction>::Call;
+    if constexpr (kListFunction != nullptr) k.list_function = &ClassListThunk<kListFunction>::Call;
     k.file = file;
     k.line = line;
     Check(r_->register_class(r_->context, &k));

@@ -1,9 +1,10 @@
 // An operator over lists: one call from Python, row by row in C++. mica's `_foreach_`
 // functions and the optimizers' steps are made of it.
 //
-// Every row goes through the dispatcher as a call of its own, so that all layers see it; all are
-// looked at before one is written, see Note [Rows that would fail].
-// The GIL is given up once for all rows, if together they are large.
+// Rows on a device that takes lists go there in one launch (dispatcher/calls/list_call.h). Every other row
+// goes through the dispatcher as a call of its own, so that all layers see it; all are looked at before one
+// is written, see Note [Rows that would fail]. The GIL is given up once for all rows, if together they are
+// large.
 #include <algorithm>
 #include <deque>
 #include <optional>
@@ -11,6 +12,8 @@
 #include "bindings/python/src/operators/arguments.h"
 #include "bindings/python/src/operators/boxing.h"
 #include "dispatcher/calls/adapters_return.h"
+#include "dispatcher/calls/list_call.h"
+#include "dispatcher/calls/placement.h"
 #include "dispatcher/calls/thread_state.h"
 #include "schema/default.h"
 
@@ -42,6 +45,8 @@ struct Rows {
   // The arguments that are the same for each row, and those of one row in their places among them.
   std::vector<MicaValue> Common() const;
   void PutRow(size_t row, std::vector<MicaValue>& args) const;
+  // Those that the device takes in one launch, which are then done; none elsewhere.
+  std::vector<bool> CallTogether(const Operator& op, std::vector<Tensor>& results) const;
   void AddColumn(const schema::FunctionSchema& schema, size_t argument, PyObject* list);
   void Fill(Column& column, const schema::Argument& a, const Items& items);
 };
@@ -78,6 +83,19 @@ void Rows::PutRow(size_t row, std::vector<MicaValue>& args) const {
     v.tag = MICA_VALUE_TENSOR;
     v.u.tensor = use.column->tensors[row].impl();
   }
+}
+
+std::vector<bool> Rows::CallTogether(const Operator& op, std::vector<Tensor>& results) const {
+  if (count < 2 || columns.empty() || columns.front().tensors.empty() ||
+      !OnPluginDevice(columns.front().tensors[0].keys()))
+    return std::vector<bool>(count, false);
+  ListOfCalls calls{op, {}, count};
+  std::vector<MicaValue> args = Common();
+  for (size_t row = 0; row < count; ++row) {
+    PutRow(row, args);
+    calls.args.insert(calls.args.end(), args.begin(), args.end());
+  }
+  return CallList(calls, results);
 }
 
 void Rows::AddColumn(const schema::FunctionSchema& schema, size_t argument, PyObject* list) {
@@ -245,8 +263,11 @@ PyObject* CallRows(const Operator& op, PyObject* args, PyObject* kwargs, bool as
     std::vector<size_t> before;
     if (writes && rows.count > 1 && !rows.columns.empty()) before = RowCheck(op, rows).Failing();
     for (const size_t row : before) call(row);
+    std::vector<bool> done(rows.count, false);
+    if (before.empty()) done = rows.CallTogether(op, found);
+    for (const size_t row : before) done[row] = true;
     for (size_t row = 0; row < rows.count; ++row)
-      if (before.empty() || !std::binary_search(before.begin(), before.end(), row)) call(row);
+      if (!done[row]) call(row);
   });
   if (writes) return NewNone();
   Ref list = Own(PyList_New(static_cast<Py_ssize_t>(rows.count)));

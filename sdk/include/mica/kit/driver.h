@@ -32,6 +32,9 @@ struct Device {
   // Whether many thousands of work-items run at once, and neighbours that read neighbouring
   // memory read it together: a GPU. Then rows are shared by as many work-items as they feed.
   bool is_wide = false;
+  // The most bytes of addresses that an argument passed by value may hold; 0: kernels take addresses as
+  // pointers alone, and lists of tensors run one by one.
+  int32_t list_bytes = 0;
   // The most groups that a launch has in its second and third dimension.
   int64_t max_groups_yz = INT64_MAX;
 };

@@ -18,7 +18,7 @@
 #include <mica/kit/loss.h>
 #include <mica/kit/matmul.h>
 #include <mica/kit/normalization.h>
-#include <mica/kit/pointwise.h>
+#include <mica/kit/pointwise_list.h>
 #include <mica/kit/random.h>
 #include <mica/kit/reduce.h>
 #include <mica/kit/resampling.h>
@@ -36,7 +36,7 @@ namespace kit {
 // as the process.
 inline void Register(plugin::Registrar& registrar, Driver& driver) {
   TheDriver() = &driver;
-  registrar.Class<&pointwise::RunPointwise>("pointwise");
+  registrar.Class<&pointwise::RunPointwise, &pointwise::RunPointwiseList>("pointwise");
   registrar.Class<&pointwise::RunFactory>("factory");
   registrar.Class<&reduce::RunReduction>("reduction");
   registrar.Class<&reduce::RunScan>("scan");

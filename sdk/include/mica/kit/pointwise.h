@@ -167,6 +167,22 @@ inline std::string PointerType(const Call& c, size_t operand) {
   return "global E_" + std::string(PointwiseSuffix(c.space.operands[operand].dtype)) + "*";
 }
 
+inline bool UsesMaths(const Call& c, const Device& device) {
+  return NeedsMaths(*c.program) || (device.has_maths && LikesMaths(*c.program, c.lane));
+}
+
+// What stands before a kernel's text: its lanes, and the scalar functions where the program has any.
+inline std::string HeadText(const Call& c, const Device& device) {
+  return LanesText(device, {c.lane, c.width}, c.small) +
+         (UsesMaths(c, device)
+              ? kMathsText + std::string("#undef OP_DIGAMMA\n#define OP_DIGAMMA(a) OP_MATHS1(digamma, a)\n")
+              : "");
+}
+
+inline std::string BodyText(const Call& c, const Device& device) {
+  return CodeText(*c.program, c.program->main, static_cast<int>(c.space.sizes.size()), UsesMaths(c, device));
+}
+
 inline std::string Source(const Call& c, const Device& device) {
   const Space& space = c.space;
   const size_t ndim = space.sizes.size();
@@ -224,14 +240,9 @@ inline std::string Source(const Call& c, const Device& device) {
     for (size_t d = 0; d < NumStrides(c); ++d)
       parameters += "const INDEX stride_" + std::to_string(k) + "_c" + std::to_string(d) + ", ";
   parameters += "global int* raised";
-  const bool maths = NeedsMaths(*c.program) || (device.has_maths && LikesMaths(*c.program, c.lane));
-  return LanesText(device, {c.lane, c.width}, c.small) +
-         (maths ? kMathsText + std::string("#undef OP_DIGAMMA\n#define OP_DIGAMMA(a) OP_MATHS1(digamma, a)\n")
-                : "") +
-         Define("WHOLE", c.whole ? "1" : "0") + Define("PARAMETERS", parameters) +
+  return HeadText(c, device) + Define("WHOLE", c.whole ? "1" : "0") + Define("PARAMETERS", parameters) +
          Define("OFFSETS", offsets) + Define("LOADS", loads) + Define("NUMBERS", numbers) +
-         Define("BODY", CodeText(*c.program, c.program->main, static_cast<int>(ndim), maths)) +
-         Define("STORES", stores) + kPointwiseText;
+         Define("BODY", BodyText(c, device)) + Define("STORES", stores) + kPointwiseText;
 }
 
 inline Key KeyOf(const Call& c) {
@@ -250,13 +261,18 @@ inline Key KeyOf(const Call& c) {
   return key;
 }
 
-inline void Enqueue(Call& c) {
-  const MicaCall* call = c.call;
-  const Device& device = DeviceOf(call);
+// Declines what no kernel of the device computes.
+inline void CheckComputes(const Call& c, const Device& device) {
   for (const Operand& operand : c.space.operands) CheckPointwiseDtype(device, operand.dtype);
   CheckPointwiseDtype(device, c.lane);
   if (!HasLanes(c)) throw plugin::NotImplemented();
   if (NeedsMaths(*c.program) && !(device.has_maths && device.has_f64)) throw plugin::NotImplemented();
+}
+
+inline void Enqueue(Call& c) {
+  const MicaCall* call = c.call;
+  const Device& device = DeviceOf(call);
+  CheckComputes(c, device);
   if (!c.coordinates) c.space.Simplify(true);
   c.small = c.space.IsSmall();
   c.width = Width(c, device);

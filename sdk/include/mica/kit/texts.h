@@ -20,6 +20,9 @@ inline constexpr char kIntegerText[] =
 inline constexpr char kPointwiseText[] =
 #include <mica/kit/kernels/pointwise.cl>
     ;
+inline constexpr char kPointwiseListText[] =
+#include <mica/kit/kernels/pointwise_list.cl>
+    ;
 inline constexpr char kReduceText[] =
 #include <mica/kit/kernels/reduce.cl>
     ;
