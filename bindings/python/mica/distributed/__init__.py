@@ -16,6 +16,7 @@ from mica.distributed._collectives import (
     reduce_scatter_tensor,
     send,
 )
+from mica.distributed._errors import DistBackendError, DistError, DistNetworkError, DistStoreError
 from mica.distributed._group import ProcessGroup, Work
 from mica.distributed._init import (
     destroy_process_group,
@@ -28,10 +29,22 @@ from mica.distributed._init import (
     new_group,
 )
 from mica.distributed._reduction import ReduceOp
+from mica.distributed._store import HashStore, PrefixStore, Store
+from mica.distributed._store_file import FileStore
+from mica.distributed._store_tcp import TCPStore
 
 __all__ = [
+    "DistBackendError",
+    "DistError",
+    "DistNetworkError",
+    "DistStoreError",
+    "FileStore",
+    "HashStore",
+    "PrefixStore",
     "ProcessGroup",
     "ReduceOp",
+    "Store",
+    "TCPStore",
     "Work",
     "all_gather",
     "all_gather_into_tensor",
