@@ -26,8 +26,8 @@ const MicaCollectives* EngineOf(const std::string& name) {
   MICA_PLUGIN_CHECK(head && head->major == 1, MICA_ERROR_NOT_IMPLEMENTED,
                     "There is no engine (" + name + ") of collectives: no plugin offers the extension (" +
                         extension +
-                        ") of version 1. Use `threads`, whose ranks are "
-                        "threads of one process, or a vendor's plugin that offers one.");
+                        ") of version 1. Use `gloo`, whose ranks are processes (its plugin needs the library "
+                        "Gloo), `threads`, whose ranks are threads of one process, or a vendor's plugin.");
   return static_cast<const MicaCollectives*>(found);
 }
 

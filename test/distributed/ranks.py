@@ -8,19 +8,34 @@ import threading
 from typing import Any
 
 import mica.distributed as dist
+from mica.distributed import _connect, _group
 
+ENGINES = ["threads", *(["gloo"] if dist.is_gloo_available() else [])]
+engine = "threads"  # of the ranks that on_ranks starts
 _runs = itertools.count()
+
+
+def enter(rank: int, world: int, run: str, store: Any, timeout: float) -> None:
+    """init_process_group with the engine, for a rank that is a thread whatever the engine is."""
+    if engine == "threads":
+        limit = datetime.timedelta(seconds=timeout)
+        dist.init_process_group("threads", rank=rank, world_size=world, group_name=run, timeout=limit)
+        return
+    held, ranks = _group.begin(of_thread=True), list(range(world))
+    held.store, held.run = store, run
+    handle = _connect.connected(engine, f"{run}/0", ranks, rank, timeout, store)
+    held.default = _group.ProcessGroup(handle, ranks, f"{run}/0", engine, timeout, store)
+    held.groups.append(held.default)
 
 
 def on_ranks(world: int, f: Any, timeout: float = 20) -> list[Any]:
     """What f(rank) gave or raised on each rank; a rank leaves the group when it is done."""
     found: list[Any] = [None] * world
-    run = f"run {next(_runs)}"
+    run, store = f"run {next(_runs)}", dist.HashStore()
 
     def rank(r: int) -> None:
         try:
-            limit = datetime.timedelta(seconds=timeout)
-            dist.init_process_group("threads", rank=r, world_size=world, group_name=run, timeout=limit)
+            enter(r, world, run, store, timeout)
             found[r] = f(r)
         except BaseException as error:
             found[r] = error

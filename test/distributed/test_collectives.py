@@ -1,9 +1,13 @@
-"""Collectives of 1 to 16 ranks, which are threads, against what NumPy says of all ranks' tensors."""
+"""Collectives of 1 to 16 ranks, with each engine, against what NumPy says of all ranks' tensors.
+
+Ranks are threads here with every engine: what an engine does does not depend on where its ranks are.
+"""
 
 from __future__ import annotations
 
 import numpy as np
 import pytest
+import ranks
 from ranks import on_all, on_ranks
 
 import mica
@@ -38,6 +42,14 @@ REDUCTIONS = {
     "bxor": np.bitwise_xor.reduce,
     "avg": np.mean,
 }
+
+
+@pytest.fixture(params=ranks.ENGINES, autouse=True)
+def engine(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
+    monkeypatch.setattr(ranks, "engine", request.param)
+    if request.param == "gloo" and request.node.callspec.params.get("world", 1) > 3:
+        pytest.skip("many connections, of which a few show the same")
+    return str(request.param)
 
 
 def given(rank: int, dtype: str, shape: tuple[int, ...] = (48, 3)) -> mica.Tensor:

@@ -1,6 +1,7 @@
 """Ranks that compute together: groups and collectives, with torch.distributed's names.
 
-So far ranks are threads of one process (the engine `threads`); docs/concepts/distributed.md says what runs.
+Ranks are processes (the engine `gloo`) or threads of one process (`threads`); docs/concepts/distributed.md says what
+runs.
 """
 
 from mica.distributed._collectives import (
@@ -19,16 +20,20 @@ from mica.distributed._collectives import (
 from mica.distributed._errors import DistBackendError, DistError, DistNetworkError, DistStoreError
 from mica.distributed._group import ProcessGroup, Work
 from mica.distributed._init import (
+    GroupMember,
     destroy_process_group,
     get_backend,
     get_rank,
     get_world_size,
     init_process_group,
     is_available,
+    is_backend_available,
+    is_gloo_available,
     is_initialized,
     new_group,
 )
 from mica.distributed._reduction import ReduceOp
+from mica.distributed._rendezvous import rendezvous
 from mica.distributed._store import HashStore, PrefixStore, Store
 from mica.distributed._store_file import FileStore
 from mica.distributed._store_tcp import TCPStore
@@ -39,6 +44,7 @@ __all__ = [
     "DistNetworkError",
     "DistStoreError",
     "FileStore",
+    "GroupMember",
     "HashStore",
     "PrefixStore",
     "ProcessGroup",
@@ -59,10 +65,13 @@ __all__ = [
     "init_process_group",
     "irecv",
     "is_available",
+    "is_backend_available",
+    "is_gloo_available",
     "is_initialized",
     "isend",
     "new_group",
     "recv",
     "reduce_scatter_tensor",
+    "rendezvous",
     "send",
 ]

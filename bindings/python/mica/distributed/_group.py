@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import functools
 import threading
 from collections.abc import Sequence
 from typing import Any
 
 import mica
 from mica._C import Tensor
+from mica.distributed._connect import Reports
+from mica.distributed._errors import DistBackendError
+from mica.distributed._store import Store
 
 __all__ = ["ProcessGroup", "Work"]
 
@@ -27,8 +31,8 @@ class Work:
         >>> mica.distributed.destroy_process_group()
     """
 
-    def __init__(self, started: Any, finish: Any = None) -> None:
-        self._started, self._finish = started, finish
+    def __init__(self, started: Any, finish: Any = None, explain: Any = None) -> None:
+        self._started, self._finish, self._explain = started, finish, explain
 
     def wait(self, timeout: Any = None) -> bool:
         """Waits for the end of the collective.
@@ -43,7 +47,13 @@ class Work:
             RuntimeError: The collective failed, or did not end in time.
         """
         seconds = _FOREVER if timeout is None else timeout.total_seconds()
-        if not mica.ops.collectives.wait(self._started, seconds):
+        try:
+            ended = mica.ops.collectives.wait(self._started, seconds)
+        except RuntimeError as error:
+            if self._explain is None or type(error) is not RuntimeError:
+                raise
+            raise DistBackendError(f"{error}\n{self._explain(str(error))}") from None
+        if not ended:
             raise RuntimeError(
                 f"The collective did not end within ({seconds}) s, the timeout given to wait()."
             )
@@ -70,10 +80,19 @@ class ProcessGroup:
     As `torch.distributed.ProcessGroup`. `handle` is the object that the operators `mica.ops.collectives` take.
     """
 
-    def __init__(self, handle: Any, ranks: Sequence[int], name: str, backend: str, timeout: float) -> None:
-        self.handle, self.group_name, self.timeout = handle, name, timeout
+    def __init__(
+        self,
+        handle: Any,
+        ranks: Sequence[int],
+        name: str,
+        backend: str,
+        timeout: float,
+        store: Store | None = None,
+    ) -> None:
+        self.handle, self.group_name, self.timeout, self.store = handle, name, timeout, store
         self._ranks, self._backend = list(ranks), backend
         self._rank = int(mica.ops.collectives.group_rank(handle))
+        self._reports = None if store is None else Reports(name, ranks, self._rank, store, timeout)
 
     def rank(self) -> int:
         """Gives this rank's number in the group.
@@ -98,6 +117,20 @@ class ProcessGroup:
             str: "threads", for example.
         """
         return self._backend
+
+    def ranks(self) -> list[int]:
+        """Gives the ranks of the group.
+
+        Returns:
+            list of int: Their numbers in the default group, in the order of the group.
+        """
+        return list(self._ranks)
+
+    def leave(self) -> None:
+        """Leaves the group; collectives that others still wait for with this rank end with an error."""
+        if self._reports is not None:
+            self._reports.leave()
+        mica.ops.collectives.close(self.handle)
 
     def place(self, rank: int) -> int:
         """Turns a number of the default group into one of this group.
@@ -159,7 +192,12 @@ class ProcessGroup:
             begun = operator(
                 collective, given, result, self.handle, reduction, peer, tag, list(outputs), list(inputs)
             )
-        return Work(begun, finish)
+        if self._reports is None:
+            return Work(begun, finish)
+        tensors = [given, None if result is given else result]
+        kinds = [f"{str(t.dtype).partition('.')[2]} {tuple(t.shape)}" for t in tensors if t is not None]
+        said = f"with tensors of {' and '.join(kinds)}" if kinds else "without tensors"
+        return Work(begun, finish, functools.partial(self._reports.explain, tensors=said))
 
 
 class _State:
@@ -168,16 +206,35 @@ class _State:
     def __init__(self) -> None:
         self.default: ProcessGroup | None = None
         self.groups: list[ProcessGroup] = []
+        self.store: Store | None = None
         self.run = ""  # names what the ranks of one init_process_group share
+        self.own_store = False  # whether the program brought the store
         self.made = 0  # groups so far, which names them alike on all ranks
 
 
+# A rank is a process, or with the engine `threads` a thread.
+_process = [_State()]
 _threads = threading.local()
 
 
 def state() -> _State:
     """The groups of this thread's rank."""
     found: _State | None = getattr(_threads, "state", None)
-    if found is None:
-        found = _threads.state = _State()
-    return found
+    return _process[0] if found is None else found
+
+
+def begin(of_thread: bool) -> _State:
+    """New groups, for this thread or this process."""
+    new = _State()
+    if of_thread:
+        _threads.state = new
+    else:
+        _process[0] = new
+    return new
+
+
+def end() -> None:
+    """Forgets the groups of this thread's rank."""
+    if getattr(_threads, "state", None) is None:
+        _process[0] = _State()
+    _threads.state = None

@@ -6,9 +6,14 @@ import datetime
 from typing import Any
 
 import mica
-from mica.distributed._group import ProcessGroup, state
+from mica.distributed._connect import connected
+from mica.distributed._group import ProcessGroup, begin, end, state
+from mica.distributed._rendezvous import rendezvous
+from mica.distributed._store import Store
+from mica.distributed._store_file import FileStore
 
 __all__ = [
+    "GroupMember",
     "destroy_process_group",
     "get_backend",
     "get_rank",
@@ -22,6 +27,22 @@ __all__ = [
 _TIMEOUT = datetime.timedelta(minutes=30)
 
 
+class _Member(type):
+    @property
+    def WORLD(cls) -> ProcessGroup | None:  # noqa: N802
+        """The default group of this rank."""
+        return state().default
+
+
+class GroupMember(metaclass=_Member):
+    """What `new_group` gives to ranks outside (`NON_GROUP_MEMBER`), and the default group (`WORLD`).
+
+    As `torch.distributed.GroupMember`, and `torch.distributed.group` of the same attributes.
+    """
+
+    NON_GROUP_MEMBER: Any = -100
+
+
 def is_available() -> bool:
     """Says whether collectives are there.
 
@@ -31,6 +52,35 @@ def is_available() -> bool:
         bool: True.
     """
     return True
+
+
+def is_backend_available(backend: str) -> bool:
+    """Says whether a plugin offers an engine of that name.
+
+    As `torch.distributed.is_backend_available`.
+
+    Args:
+        backend (str): "gloo", for example.
+
+    Returns:
+        bool: True where `init_process_group(backend)` finds it.
+    """
+    try:
+        mica.ops.collectives.close(mica.ops.collectives.open(backend.lower(), "", 0, 1, 1.0))
+    except NotImplementedError:
+        return False
+    return True
+
+
+def is_gloo_available() -> bool:
+    """Says whether the engine `gloo` was built, which needs the library Gloo.
+
+    As `torch.distributed.is_gloo_available`.
+
+    Returns:
+        bool: True where it was.
+    """
+    return is_backend_available("gloo")
 
 
 def is_initialized() -> bool:
@@ -47,6 +97,10 @@ def is_initialized() -> bool:
 def group_of(group: Any) -> ProcessGroup:
     """The group, or the default group for None."""
     found = state().default if group is None else group
+    if found is GroupMember.NON_GROUP_MEMBER:
+        raise ValueError(
+            "This rank is not in the group that it gives; call collectives on its members alone."
+        )
     if found is None:
         raise ValueError("There is no default group yet; call mica.distributed.init_process_group first.")
     if not isinstance(found, ProcessGroup):
@@ -54,14 +108,53 @@ def group_of(group: Any) -> ProcessGroup:
     return found
 
 
-def _open(backend: str, ranks: list[int], rank: int, timeout: Any) -> ProcessGroup:
+def _seconds(timeout: Any) -> float:
+    return float((_TIMEOUT if timeout is None else timeout).total_seconds())
+
+
+def _open(backend: str, ranks: list[int], rank: int, seconds: float) -> ProcessGroup:
     held = state()
     name = f"{held.run}/{held.made}"
-    seconds = (_TIMEOUT if timeout is None else timeout).total_seconds()
-    handle = mica.ops.collectives.open(backend, name, rank, len(ranks), seconds)
-    group = ProcessGroup(handle, ranks, name, backend, seconds)
+    handle = connected(backend, name, ranks, rank, seconds, held.store)
+    group = ProcessGroup(handle, ranks, name, backend, seconds, held.store)
     held.groups.append(group)
     return group
+
+
+def _engine(backend: str | None) -> str:
+    """The engine of tensors on the CPU: torch's "cpu:gloo,cuda:nccl" names one for each device."""
+    for part in (backend or "gloo").split(","):
+        device, _, engine = part.rpartition(":")
+        if device in ("", "cpu"):
+            return engine.lower()
+    raise NotImplementedError(
+        f"init_process_group(backend={backend!r}) names no engine for tensors on the CPU, and collectives take no "
+        "others so far; give the backend `gloo`."
+    )
+
+
+def _met(
+    engine: str, init_method: str | None, timeout: Any, world_size: int, rank: int, store: Store | None
+) -> tuple[Store | None, int, int]:
+    """The store of the ranks, this rank and their number."""
+    if store is not None and init_method is not None:
+        raise ValueError(
+            f"init_process_group gets an `init_method` ({init_method}) and a `store`; give one of them."
+        )
+    if engine == "threads":
+        if init_method is not None or rank == world_size == -1:
+            raise NotImplementedError(
+                f"init_process_group(backend='threads', init_method={init_method!r}, rank={rank}, "
+                f"world_size={world_size}) cannot learn its ranks: they are threads of one process, which need no "
+                "address; give each its `rank` and `world_size`, or use the backend `gloo`, whose ranks are processes."
+            )
+    elif store is None:
+        if init_method is None and rank == 0 and world_size == 1:
+            return None, 0, 1
+        return rendezvous(init_method or "env://", rank, world_size, _TIMEOUT if timeout is None else timeout)
+    if world_size < 1 or not 0 <= rank < world_size:
+        raise ValueError(f"Rank ({rank}) is none of ({world_size}) ranks; give `rank` and `world_size`.")
+    return store, rank, world_size
 
 
 def init_process_group(
@@ -70,24 +163,34 @@ def init_process_group(
     timeout: Any = None,
     world_size: int = -1,
     rank: int = -1,
+    store: Store | None = None,
     group_name: str = "",
+    pg_options: Any = None,
+    device_id: Any = None,
 ) -> None:
     """Makes this rank's default group.
 
-    As `torch.distributed.init_process_group`, for the engine `threads`: each rank is a thread of one process that
-    calls this, with a default group of its own. Ranks of one group give the same `group_name`.
+    As `torch.distributed.init_process_group`. With the engine `gloo` a rank is a process. With `threads` each rank
+    is a thread of one process that calls this, and has a default group of its own; ranks of one group give the same
+    `group_name`.
 
     Args:
-        backend (str): The engine: "threads", or that of a vendor's plugin which needs no addresses.
-        init_method (str, optional): Not there yet: None alone.
-        timeout (timedelta, optional): For each collective. Default: None, 30 minutes.
-        world_size (int): The number of ranks.
-        rank (int): This one, from 0.
+        backend (str): The engine: "gloo", "threads" or that of a vendor's plugin. Default: None, "gloo".
+        init_method (str, optional): How the ranks meet: "env://" (the environment's RANK, WORLD_SIZE, MASTER_ADDR
+            and MASTER_PORT), "tcp://host:port" or "file:///path". Default: None, env:// where no store is given.
+        timeout (timedelta, optional): For each collective, and for meeting. Default: None, 30 minutes.
+        world_size (int): The number of ranks. Default: -1, from `init_method`.
+        rank (int): This one, from 0. Default: -1, from `init_method`.
+        store (Store, optional): Where the ranks meet, in the place of `init_method`. Default: None.
         group_name (str): What the ranks that belong together share. Default: "".
+        pg_options (Any): Taken and not used. Default: None.
+        device_id (Any): Taken and not used. Default: None.
 
     Raises:
-        NotImplementedError: There is no such engine, or it needs the addresses of other processes.
-        ValueError: Rank and number of ranks do not fit, or this thread has a default group.
+        NotImplementedError: There is no such engine here.
+        ValueError: Rank and number of ranks do not fit, or there is a default group already.
+        DistStoreError: Not all ranks came within the timeout.
+        DistNetworkError: The store was not reached within the timeout.
 
     Example:
         >>> mica.distributed.init_process_group("threads", rank=0, world_size=1)
@@ -95,32 +198,32 @@ def init_process_group(
         1
         >>> mica.distributed.destroy_process_group()
     """
-    held = state()
-    if held.default is not None:
+    if state().default is not None:
         raise ValueError(
             "This rank has a default group already; call destroy_process_group before another init."
         )
-    if init_method is not None or backend is None or rank == world_size == -1:
-        raise NotImplementedError(
-            f"init_process_group(backend={backend!r}, init_method={init_method!r}, rank={rank}, world_size={world_size}) "
-            "needs ranks in several processes (env://), which no engine here connects yet; use the backend `threads`, "
-            "whose ranks are threads of one process, and give each its `rank` and `world_size`."
-        )
-    if world_size < 1 or not 0 <= rank < world_size:
-        raise ValueError(f"Rank ({rank}) is none of ({world_size}) ranks; give `rank` and `world_size`.")
-    held.run, held.made = group_name, 0
-    group = _open(backend, list(range(world_size)), rank, timeout)
-    if world_size > 1 and mica.ops.collectives.address(group.handle):
-        mica.ops.collectives.close(group.handle)
-        held.groups.clear()
-        raise NotImplementedError(
-            f"The engine ({backend}) connects ranks by addresses, for which mica.distributed has no store yet; use "
-            "mica.ops.collectives.open, address and connect, or the backend `threads`."
-        )
-    held.default = group
+    engine, given = _engine(backend), store
+    store, rank, world_size = _met(engine, init_method, timeout, world_size, rank, store)
+    held = begin(engine == "threads")
+    held.store, held.run, held.own_store = store, group_name, given is not None
+    if store is not None:  # how often this rank has come, which is the same on all
+        held.run = f"{group_name}/{store.add(f'{group_name}/come/{rank}', 1)}"
+    try:
+        held.default = _open(engine, list(range(world_size)), rank, _seconds(timeout))
+    except BaseException:
+        end()
+        raise
 
 
-def new_group(ranks: Any = None, timeout: Any = None) -> ProcessGroup | None:
+def new_group(
+    ranks: Any = None,
+    timeout: Any = None,
+    backend: str | None = None,
+    pg_options: Any = None,
+    use_local_synchronization: bool = False,
+    group_desc: str | None = None,
+    device_id: Any = None,
+) -> Any:
     """Makes a group of some ranks of the default group.
 
     As `torch.distributed.new_group`: all ranks of the default group call it, in the same order, with the same ranks.
@@ -128,9 +231,14 @@ def new_group(ranks: Any = None, timeout: Any = None) -> ProcessGroup | None:
     Args:
         ranks (sequence of int, optional): Which, in the order that numbers them in the group. Default: None, all.
         timeout (timedelta, optional): For each of its collectives. Default: None, the default group's.
+        backend (str, optional): The engine. Default: None, the default group's.
+        pg_options (Any): Taken and not used. Default: None.
+        use_local_synchronization (bool): Taken and not used: no rank waits for ranks outside. Default: False.
+        group_desc (str, optional): Taken and not used. Default: None.
+        device_id (Any): Taken and not used. Default: None.
 
     Returns:
-        ProcessGroup or None: None on a rank that is not in it.
+        ProcessGroup: `GroupMember.NON_GROUP_MEMBER` on a rank that is not in it.
 
     Raises:
         ValueError: A rank is none of the default group's, or is given twice.
@@ -141,11 +249,17 @@ def new_group(ranks: Any = None, timeout: Any = None) -> ProcessGroup | None:
         raise ValueError(
             f"Ranks {chosen} are not different ones of the default group's ({world.size()}) ranks."
         )
+    engine = world.name() if backend is None else _engine(backend)
+    if (engine == "threads") != (world.name() == "threads"):
+        raise ValueError(
+            f"new_group(backend={backend!r}) differs from the default group's backend ({world.name()}): ranks are "
+            "either threads or processes."
+        )
     state().made += 1
     if world.rank() not in chosen:
-        return None
-    timeout = datetime.timedelta(seconds=world.timeout) if timeout is None else timeout
-    return _open(world.name(), chosen, chosen.index(world.rank()), timeout)
+        return GroupMember.NON_GROUP_MEMBER
+    seconds = world.timeout if timeout is None else timeout.total_seconds()
+    return _open(engine, chosen, chosen.index(world.rank()), seconds)
 
 
 def destroy_process_group(group: Any = None) -> None:
@@ -160,10 +274,17 @@ def destroy_process_group(group: Any = None) -> None:
     held = state()
     leaves = [*held.groups] if group is None or group is held.default else [group_of(group)]
     for one in leaves:
-        mica.ops.collectives.close(one.handle)
+        one.leave()
         held.groups.remove(one)
-    if held.default in leaves:
-        held.default = None
+    if held.default not in leaves:
+        return
+    if isinstance(held.store, FileStore) and held.default is not None and not held.own_store:
+        name, _, count = held.run.rpartition("/")
+        ranks = held.default.ranks()
+        if held.store.add(f"{held.run}/left", 1) == len(ranks):
+            # The last one takes the file away, so that another run may use its name; unless a rank came again.
+            held.store.remove({f"{name}/come/{rank}": count.encode() for rank in ranks})
+    end()
 
 
 def get_rank(group: Any = None) -> int:
