@@ -10,7 +10,7 @@ from mica.torch import _modules
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
-    from types import ModuleType
+    from types import CodeType, ModuleType
 
 
 class Finder:
@@ -38,6 +38,13 @@ class Finder:
 
     def exec_module(self, module: ModuleType) -> None:
         """The modules fill themselves, name by name, as they are asked."""
+
+    def get_code(self, fullname: str) -> CodeType | None:
+        """What `python -m torch.distributed.run` runs: Mica's module of that path."""
+        import importlib.util
+
+        found = importlib.util.find_spec("mica" + fullname.removeprefix("torch"))
+        return found.loader.get_code(found.name) if found and hasattr(found.loader, "get_code") else None
 
     def find_distributions(self, context: Any = None) -> Iterator[Any]:
         """The distribution "torch", for importlib.metadata."""
