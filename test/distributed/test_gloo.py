@@ -108,7 +108,6 @@ def test_what_init_lacks_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
         ({"init_method": "tcp://localhost:1?rank=x&world_size=2"}, "('x')"),
         ({"init_method": "file://", "rank": 0, "world_size": 1}, "names no file"),
         ({"init_method": "tcp://localhost:1"}, "gets no `rank`"),
-        ({"init_method": "http://a", "rank": 0, "world_size": 1}, "There is no rendezvous (http://a)"),
         ({"init_method": "env://", "store": store}, "give one of them"),
         ({"store": store, "rank": 2, "world_size": 2}, "Rank (2) is none of (2) ranks"),
     ):
@@ -116,6 +115,8 @@ def test_what_init_lacks_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
             dist.init_process_group("gloo", **given)
         assert says in str(error.value)
         assert not dist.is_initialized()
+    with pytest.raises(RuntimeError, match=r"There is no rendezvous \(http://a\)"):
+        dist.init_process_group("gloo", init_method="http://a", rank=0, world_size=1)
     with pytest.raises(NotImplementedError, match="names no engine for tensors on the CPU"):
         dist.init_process_group("cuda:nccl", rank=0, world_size=1)
 

@@ -5,44 +5,44 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-import mica
 from mica._C import Tensor
 from mica.distributed._group import ProcessGroup, Work
 from mica.distributed._init import group_of
 from mica.distributed._reduction import ReduceOp
 
 __all__ = [
-    "all_gather",
     "all_gather_into_tensor",
     "all_reduce",
     "all_to_all_single",
     "barrier",
     "broadcast",
-    "irecv",
-    "isend",
-    "recv",
     "reduce_scatter_tensor",
-    "send",
 ]
 
 
-def _ended(work: Work, async_op: bool) -> Work | None:
+def root_of(group: ProcessGroup, rank: int | None, place: int | None, what: str) -> int:
+    """The number in the group of a rank that is given by its number in the default group or in the group."""
+    if (rank is None) == (place is None):
+        raise ValueError(f"Must specify one of `{what}` ({rank}) and `group_{what}` ({place}).")
+    if rank is not None:
+        return group.place(rank)
+    assert place is not None
+    if not 0 <= place < group.size():
+        raise ValueError(f"`group_{what}` ({place}) is none of the group's ({group.size()}) ranks.")
+    return place
+
+
+def ended(work: Work, async_op: bool) -> Work | None:
     if async_op:
         return work
     work.wait()
     return None
 
 
-def _name(op: Any) -> str:
+def reduction_name(op: Any) -> str:
     if not isinstance(op, ReduceOp):
         raise TypeError(f"The reduction ({op!r}) is none of mica.distributed.ReduceOp.")
     return str(op.value)
-
-
-def _other(group: ProcessGroup, rank: int | None, what: str) -> int:
-    if rank is None:
-        raise NotImplementedError(f"recv from any rank is not there; give `{what}`, the rank that sends.")
-    return group.place(rank)
 
 
 def all_reduce(tensor: Tensor, op: Any = ReduceOp.SUM, group: Any = None, async_op: bool = False) -> Any:
@@ -71,11 +71,17 @@ def all_reduce(tensor: Tensor, op: Any = ReduceOp.SUM, group: Any = None, async_
         tensor([1., 1.])
         >>> mica.distributed.destroy_process_group()
     """
-    work = group_of(group).start("all_reduce", tensor, tensor, reduction=_name(op))
-    return _ended(work, async_op)
+    work = group_of(group).start("all_reduce", tensor, tensor, reduction=reduction_name(op))
+    return ended(work, async_op)
 
 
-def broadcast(tensor: Tensor, src: int, group: Any = None, async_op: bool = False) -> Any:
+def broadcast(
+    tensor: Tensor,
+    src: int | None = None,
+    group: Any = None,
+    async_op: bool = False,
+    group_src: int | None = None,
+) -> Any:
     """Fills the tensors of all ranks with that of one.
 
     As `torch.distributed.broadcast`.
@@ -85,6 +91,7 @@ def broadcast(tensor: Tensor, src: int, group: Any = None, async_op: bool = Fals
         src (int): The rank, numbered in the default group.
         group (ProcessGroup, optional): Default: None, the default group.
         async_op (bool): Gives a `Work` to wait for. Default: False.
+        group_src (int, optional): The rank, numbered in the group, in the place of `src`. Default: None.
 
     Returns:
         Work or None: None where the call has waited.
@@ -93,7 +100,7 @@ def broadcast(tensor: Tensor, src: int, group: Any = None, async_op: bool = Fals
         ValueError: The rank is not in the group, or the ranks disagree.
     """
     ranks = group_of(group)
-    return _ended(ranks.start("broadcast", None, tensor, peer=ranks.place(src)), async_op)
+    return ended(ranks.start("broadcast", None, tensor, peer=root_of(ranks, src, group_src, "src")), async_op)
 
 
 def all_gather_into_tensor(output: Tensor, given: Tensor, group: Any = None, async_op: bool = False) -> Any:
@@ -119,42 +126,7 @@ def all_gather_into_tensor(output: Tensor, given: Tensor, group: Any = None, asy
             f"The output of all_gather_into_tensor has ({output.numel()}) elements; expected "
             f"({given.numel() * ranks.size()}), ({given.numel()}) of each of ({ranks.size()}) ranks."
         )
-    return _ended(ranks.start("all_gather", given, output), async_op)
-
-
-def all_gather(
-    tensor_list: Sequence[Tensor], tensor: Tensor, group: Any = None, async_op: bool = False
-) -> Any:
-    """Gives every rank the tensors of all.
-
-    As `torch.distributed.all_gather`, with tensors of equal shapes.
-
-    Args:
-        tensor_list (sequence of Tensor): Written, one for each rank, each of the shape of `tensor`.
-        tensor (Tensor): Contiguous.
-        group (ProcessGroup, optional): Default: None, the default group.
-        async_op (bool): Gives a `Work`, whose `wait` fills the list. Default: False.
-
-    Returns:
-        Work or None: None where the call has waited.
-
-    Raises:
-        ValueError: The list has not a tensor of that shape for each rank, or the ranks disagree.
-    """
-    ranks = group_of(group)
-    if len(tensor_list) != ranks.size() or any(t.shape != tensor.shape for t in tensor_list):
-        raise ValueError(
-            f"all_gather writes one tensor of shape {tuple(tensor.shape)} for each of ({ranks.size()}) ranks; got "
-            f"the shapes {[tuple(t.shape) for t in tensor_list]}."
-        )
-    joined = tensor.new_empty((ranks.size(), *tensor.shape))
-
-    def finish() -> None:
-        with mica.no_grad():
-            for into, part in zip(tensor_list, joined):
-                into.copy_(part)
-
-    return _ended(ranks.start("all_gather", tensor, joined, finish=finish), async_op)
+    return ended(ranks.start("all_gather", given, output), async_op)
 
 
 def reduce_scatter_tensor(
@@ -183,7 +155,7 @@ def reduce_scatter_tensor(
             f"The input of reduce_scatter_tensor has ({given.numel()}) elements; expected "
             f"({output.numel() * ranks.size()}), ({output.numel()}) for each of ({ranks.size()}) ranks."
         )
-    return _ended(ranks.start("reduce_scatter", given, output, reduction=_name(op)), async_op)
+    return ended(ranks.start("reduce_scatter", given, output, reduction=reduction_name(op)), async_op)
 
 
 def all_to_all_single(
@@ -216,10 +188,10 @@ def all_to_all_single(
     n = ranks.size()
     outputs = output_split_sizes or [output.size(0) // n] * n
     inputs = input_split_sizes or [given.size(0) // n] * n
-    return _ended(ranks.start("all_to_all", given, output, splits=(outputs, inputs)), async_op)
+    return ended(ranks.start("all_to_all", given, output, splits=(outputs, inputs)), async_op)
 
 
-def barrier(group: Any = None, async_op: bool = False) -> Any:
+def barrier(group: Any = None, async_op: bool = False, device_ids: Any = None) -> Any:
     """Waits until all ranks have come here.
 
     As `torch.distributed.barrier`.
@@ -227,6 +199,7 @@ def barrier(group: Any = None, async_op: bool = False) -> Any:
     Args:
         group (ProcessGroup, optional): Default: None, the default group.
         async_op (bool): Gives a `Work` to wait for. Default: False.
+        device_ids (sequence of int, optional): Taken and not used. Default: None.
 
     Returns:
         Work or None: None where the call has waited.
@@ -234,87 +207,4 @@ def barrier(group: Any = None, async_op: bool = False) -> Any:
     Raises:
         RuntimeError: A rank left, or did not come within the timeout.
     """
-    return _ended(group_of(group).start("barrier", None, None), async_op)
-
-
-def isend(tensor: Tensor, dst: int, group: Any = None, tag: int = 0) -> Work:
-    """Starts to send a tensor to another rank.
-
-    As `torch.distributed.isend`.
-
-    Args:
-        tensor (Tensor): Contiguous.
-        dst (int): The rank, numbered in the default group.
-        group (ProcessGroup, optional): Default: None, the default group.
-        tag (int): That of the receiver's call. Default: 0.
-
-    Returns:
-        Work: To wait for.
-
-    Raises:
-        ValueError: The rank is not in the group, or is this one.
-    """
-    ranks = group_of(group)
-    return ranks.start("send", tensor, None, peer=ranks.place(dst), tag=tag)
-
-
-def irecv(tensor: Tensor, src: int | None = None, group: Any = None, tag: int = 0) -> Work:
-    """Starts to fill a tensor with what another rank sends.
-
-    As `torch.distributed.irecv`, which also receives from any rank.
-
-    Args:
-        tensor (Tensor): Contiguous; written.
-        src (int): The rank, numbered in the default group.
-        group (ProcessGroup, optional): Default: None, the default group.
-        tag (int): That of the sender's call. Default: 0.
-
-    Returns:
-        Work: To wait for.
-
-    Raises:
-        NotImplementedError: `src` is None.
-        ValueError: The rank is not in the group, or is this one.
-    """
-    ranks = group_of(group)
-    return ranks.start("recv", None, tensor, peer=_other(ranks, src, "src"), tag=tag)
-
-
-def send(tensor: Tensor, dst: int, group: Any = None, tag: int = 0) -> None:
-    """Sends a tensor to another rank, and waits until it has it.
-
-    As `torch.distributed.send`.
-
-    Args:
-        tensor (Tensor): Contiguous.
-        dst (int): The rank, numbered in the default group.
-        group (ProcessGroup, optional): Default: None, the default group.
-        tag (int): That of the receiver's call. Default: 0.
-
-    Raises:
-        RuntimeError: The other rank left, or did not receive within the timeout.
-    """
-    isend(tensor, dst, group, tag).wait()
-
-
-def recv(tensor: Tensor, src: int | None = None, group: Any = None, tag: int = 0) -> int:
-    """Fills a tensor with what another rank sends.
-
-    As `torch.distributed.recv`, which also receives from any rank.
-
-    Args:
-        tensor (Tensor): Contiguous; written.
-        src (int): The rank, numbered in the default group.
-        group (ProcessGroup, optional): Default: None, the default group.
-        tag (int): That of the sender's call. Default: 0.
-
-    Returns:
-        int: `src`.
-
-    Raises:
-        NotImplementedError: `src` is None.
-        RuntimeError: The other rank left, or did not send within the timeout.
-    """
-    irecv(tensor, src, group, tag).wait()
-    assert src is not None
-    return src
+    return ended(group_of(group).start("barrier", None, None), async_op)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import mica
@@ -12,6 +12,7 @@ from mica._C import Tensor
 from mica.distributed._connect import Reports
 from mica.distributed._errors import DistBackendError
 from mica.distributed._store import Store
+from mica.futures import Future
 
 __all__ = ["ProcessGroup", "Work"]
 
@@ -31,8 +32,11 @@ class Work:
         >>> mica.distributed.destroy_process_group()
     """
 
-    def __init__(self, started: Any, finish: Any = None, explain: Any = None) -> None:
+    def __init__(
+        self, started: Any, finish: Any = None, explain: Any = None, tensors: Sequence[Tensor] = ()
+    ) -> None:
         self._started, self._finish, self._explain = started, finish, explain
+        self._tensors = list(tensors)
 
     def wait(self, timeout: Any = None) -> bool:
         """Waits for the end of the collective.
@@ -62,6 +66,19 @@ class Work:
             finish()
         return True
 
+    def get_future(self) -> WorkFuture:
+        """Gives a Future of the tensors that are written.
+
+        Returns:
+            Future: Its value is a list of tensors. It comes when someone waits for it.
+        """
+
+        def come() -> list[Tensor]:
+            self.wait()
+            return self._tensors
+
+        return WorkFuture(come)
+
     def is_completed(self) -> bool:
         """Says whether the collective has ended, and does not wait.
 
@@ -72,6 +89,81 @@ class Work:
             return bool(mica.ops.collectives.wait(self._started, 0.0))
         except RuntimeError:
             return True
+
+
+class Works(Work):
+    """Several collectives that were started as one.
+
+    As what `torch.distributed` gives for them.
+    """
+
+    def __init__(self, works: Sequence[Work], finish: Any = None) -> None:
+        self._works, self._finish, self._tensors = list(works), finish, []
+
+    def wait(self, timeout: Any = None) -> bool:
+        """Waits for the end of all of them.
+
+        Args:
+            timeout (timedelta, optional): At most so long for each. Default: None, the group's timeout.
+
+        Returns:
+            bool: True.
+        """
+        for work in self._works:
+            work.wait(timeout)
+        finish, self._finish = self._finish, None
+        if finish is not None:
+            finish()
+        return True
+
+    def is_completed(self) -> bool:
+        """Says whether all have ended, and does not wait.
+
+        Returns:
+            bool: Also True where one failed.
+        """
+        return all(work.is_completed() for work in self._works)
+
+
+class WorkFuture(Future[Any]):
+    """What a Work gives, for programs that wait for Futures: it and what follows it come when someone waits.
+
+    As what `torch.distributed.Work.get_future` gives, whose callbacks run on a thread of the engine.
+    """
+
+    def __init__(self, come: Callable[[], Any]) -> None:
+        super().__init__()
+        self._come: Callable[[], Any] | None = come
+
+    def wait(self) -> Any:
+        """Waits for the value.
+
+        Returns:
+            object: The value.
+        """
+        come, self._come = self._come, None
+        if come is not None:
+            try:
+                self.set_result(come())
+            except Exception as error:  # noqa: BLE001 - whoever waits gets it
+                self.set_exception(error)
+        return super().wait()
+
+    def then(self, callback: Callable[[Future[Any]], Any]) -> Future[Any]:
+        """Makes a Future of what a function gives once the value is there.
+
+        Args:
+            callback (callable): `callback(future)`.
+
+        Returns:
+            Future: Of what `callback` returns.
+        """
+
+        def follow() -> Any:
+            self.wait()
+            return callback(self)
+
+        return WorkFuture(follow)
 
 
 class ProcessGroup:
@@ -192,12 +284,13 @@ class ProcessGroup:
             begun = operator(
                 collective, given, result, self.handle, reduction, peer, tag, list(outputs), list(inputs)
             )
+        written = [] if result is None else [result]
         if self._reports is None:
-            return Work(begun, finish)
+            return Work(begun, finish, tensors=written)
         tensors = [given, None if result is given else result]
         kinds = [f"{str(t.dtype).partition('.')[2]} {tuple(t.shape)}" for t in tensors if t is not None]
         said = f"with tensors of {' and '.join(kinds)}" if kinds else "without tensors"
-        return Work(begun, finish, functools.partial(self._reports.explain, tensors=said))
+        return Work(begun, finish, functools.partial(self._reports.explain, tensors=said), written)
 
 
 class _State:

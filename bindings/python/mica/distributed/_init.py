@@ -15,11 +15,10 @@ from mica.distributed._store_file import FileStore
 __all__ = [
     "GroupMember",
     "destroy_process_group",
-    "get_backend",
-    "get_rank",
-    "get_world_size",
     "init_process_group",
     "is_available",
+    "is_backend_available",
+    "is_gloo_available",
     "is_initialized",
     "new_group",
 ]
@@ -285,54 +284,3 @@ def destroy_process_group(group: Any = None) -> None:
             # The last one takes the file away, so that another run may use its name; unless a rank came again.
             held.store.remove({f"{name}/come/{rank}": count.encode() for rank in ranks})
     end()
-
-
-def get_rank(group: Any = None) -> int:
-    """Gives this rank's number.
-
-    As `torch.distributed.get_rank`.
-
-    Args:
-        group (ProcessGroup, optional): Default: None, the default group.
-
-    Returns:
-        int: From 0.
-
-    Raises:
-        ValueError: There is no default group.
-    """
-    return group_of(group).rank()
-
-
-def get_world_size(group: Any = None) -> int:
-    """Gives the number of ranks.
-
-    As `torch.distributed.get_world_size`.
-
-    Args:
-        group (ProcessGroup, optional): Default: None, the default group.
-
-    Returns:
-        int: At least 1.
-
-    Raises:
-        ValueError: There is no default group.
-    """
-    return group_of(group).size()
-
-
-def get_backend(group: Any = None) -> str:
-    """Gives the name of the engine.
-
-    As `torch.distributed.get_backend`.
-
-    Args:
-        group (ProcessGroup, optional): Default: None, the default group.
-
-    Returns:
-        str: "threads", for example.
-
-    Raises:
-        ValueError: There is no default group.
-    """
-    return group_of(group).name()

@@ -67,13 +67,16 @@ def rendezvous(
         tuple: The store, the rank and the number of ranks.
 
     Raises:
-        ValueError: The address is none of those, or something is missing.
+        RuntimeError: The address is none of those.
+        ValueError: Something is missing.
         DistNetworkError: The store was not reached in time, or its port is in use.
     """
     parts = urllib.parse.urlsplit(url)
     query = dict(urllib.parse.parse_qsl(parts.query))
     if parts.scheme not in ("env", "tcp", "file"):
-        raise ValueError(f"There is no rendezvous ({url}); expected env://, tcp://host:port or file:///path.")
+        raise RuntimeError(
+            f"There is no rendezvous ({url}); expected env://, tcp://host:port or file:///path."
+        )
     rank = _place(rank, "rank", query, url)
     world_size = _place(world_size, "world_size", query, url)
     if world_size < 1 or not 0 <= rank < world_size:
