@@ -157,3 +157,33 @@ dist.destroy_process_group()
         [*command, str(tmp_path / "train.py"), "die"], capture_output=True, text=True, timeout=60
     )
     assert done.returncode == 1 and "rank (0), process" in done.stderr
+
+
+@pytest.mark.skipif(not dist.is_gloo_available(), reason="the library Gloo is not here")
+def test_the_programs_of_torchs_tutorial_run(tmp_path: Path) -> None:
+    """DistributedDataParallel in processes of torch.multiprocessing.spawn, with the names that such programs import."""
+    (tmp_path / "tutorial.py").write_text(f"""
+import os, torch, torch.distributed as dist, torch.multiprocessing as mp
+from torch.nn.parallel import DistributedDataParallel as DDP
+from torch.utils.data.distributed import DistributedSampler
+from torch.distributed.algorithms.ddp_comm_hooks.default_hooks import fp16_compress_hook
+
+def demo(rank, world_size):
+    os.environ["MASTER_ADDR"], os.environ["MASTER_PORT"] = "localhost", "{free_port()}"
+    dist.init_process_group("gloo", rank=rank, world_size=world_size)
+    model = DDP(torch.nn.Linear(10, 5))
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.001)
+    torch.nn.functional.mse_loss(model(torch.randn(20, 10)), torch.randn(20, 5)).backward()
+    optimizer.step()
+    every = [torch.empty(5, 10) for _ in range(world_size)]
+    dist.all_gather(every, model.module.weight.detach())
+    assert all(torch.equal(one, every[0]) for one in every)
+    dist.destroy_process_group()
+
+if __name__ == "__main__":
+    mp.spawn(demo, args=(2,), nprocs=2, join=True)
+    print("done")
+""")
+    command = [sys.executable, "-m", "mica.torch", str(tmp_path / "tutorial.py")]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60)
+    assert (done.returncode, done.stdout) == (0, "done\n"), done.stderr

@@ -49,7 +49,7 @@ PROGRAMS = {
     "import torch\ntry: torch.ones(2, device='cuda' if not torch.cuda.is_available() else 'cuda:99')\nexcept RuntimeError as e: print('does not exist' in str(e))": "True",
     "import sys; print(sys.argv)": "['-c', 'one', '--two']",
     "import torch; print(torch.optim.adam.Adam is torch.optim.Adam, torch.nn.modules.linear.Linear is torch.nn.Linear)": "True True",
-    "import torch; print('Linear' in dir(torch.nn), torch.nn.parallel.DistributedDataParallel.__module__)": "True torch.nn.parallel",
+    "import torch; print('Linear' in dir(torch.nn), torch.nn.parallel.DistributedDataParallel.__module__)": "True torch.nn.parallel.distributed",
     "import torch, pickle; print(pickle.loads(pickle.dumps(torch)) is torch)": "True",
     # What a program asks of classes: where they live, their source, their annotations, pickles of them.
     "import torch; print(torch.Tensor.__module__, torch.nn.Linear.__module__, torch.optim.AdamW.__module__, torch.zeros(2).dtype, torch.Size([1]))": "torch torch.nn.modules.linear torch.optim.adamw torch.float32 torch.Size([1])",

@@ -87,6 +87,7 @@ from mica.distributed._store_file import (
 from mica.distributed._store_tcp import (
     TCPStore,
 )
+from mica.nn._reducer import GradBucket
 
 __all__ = [
     "DistBackendError",
@@ -94,6 +95,7 @@ __all__ = [
     "DistNetworkError",
     "DistStoreError",
     "FileStore",
+    "GradBucket",
     "GroupMember",
     "HashStore",
     "P2POp",

@@ -15,6 +15,7 @@ from typing import Any
 
 import mica
 from mica._C import Tensor
+from mica.nn._distributed import DistributedDataParallel as DistributedDataParallel
 from mica.nn.modules.module import Module
 
 

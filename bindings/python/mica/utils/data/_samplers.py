@@ -240,21 +240,19 @@ class WeightedRandomSampler(Sampler):
 class DistributedSampler(Sampler):
     """The part of a dataset that one of several processes trains on: indices `rank`, `rank + num_replicas`, ...
 
-    As `torch.utils.data.DistributedSampler`; Mica has no process groups to ask, so `num_replicas` and
-    `rank` must be given.
+    As `torch.utils.data.DistributedSampler`.
 
     Args:
         dataset (Dataset): Only its length is asked.
-        num_replicas (int): How many processes there are.
-        rank (int): Which of them this one is, from 0 on.
+        num_replicas (int, optional): How many processes there are. Default: None, the default group's ranks.
+        rank (int, optional): Which of them this one is, from 0 on. Default: None, as the default group says.
         shuffle (bool): Shuffles all indices before they are dealt out. Default: True.
         seed (int): With the epoch, seeds the order. All processes must give the same one. Default: 0.
         drop_last (bool): Leaves out the samples at the end that do not go around. Default: False, first
             indices come again, so that every process gets the same number.
 
     Raises:
-        RuntimeError: `num_replicas` or `rank` is None.
-        ValueError: `rank` is not in `[0, num_replicas - 1]`.
+        ValueError: `num_replicas` or `rank` is None and there is no default group; or `rank` is not in `[0, num_replicas - 1]`.
 
     Example:
         >>> def part(rank):
@@ -273,7 +271,10 @@ class DistributedSampler(Sampler):
         drop_last: bool = False,
     ) -> None:
         if num_replicas is None or rank is None:
-            raise RuntimeError("Requires distributed package to be available: give num_replicas and rank.")
+            from mica.distributed import get_rank, get_world_size
+
+            num_replicas = get_world_size() if num_replicas is None else num_replicas
+            rank = get_rank() if rank is None else rank
         if rank >= num_replicas or rank < 0:
             raise ValueError(f"Invalid rank {rank}, rank should be in the interval [0, {num_replicas - 1}]")
         self.dataset, self.num_replicas, self.rank = dataset, num_replicas, rank

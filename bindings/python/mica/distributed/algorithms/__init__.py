@@ -1,0 +1,1 @@
+"""What programs do with collectives; so far the communication hooks of DistributedDataParallel."""
