@@ -1,6 +1,8 @@
 #include "plugins/gloo/group.h"
 
 #include <algorithm>
+#include <stdexcept>
+#include <system_error>
 
 #include <mica/plugin.h>
 
@@ -134,8 +136,9 @@ void Group::JoinEnded() {
   }
 }
 
-void Group::AwaitMessage(Message* message) {
+void Group::AwaitMessage(Message* message, const std::string& refused) {
   Finish(message->work.get(), [&] {
+    if (!refused.empty()) throw std::runtime_error(refused);
     if (message->work->call.kind == MICA_SEND)
       message->work->message->waitSend(timeout_);
     else
@@ -170,12 +173,14 @@ void Group::Start(const std::shared_ptr<Work>& work) {
   } catch (const std::exception& e) {
     refused = e.what();
   }
-  message->thread = std::thread([this, message, refused] {
-    if (!refused.empty())
-      Finish(message->work.get(), [&] { throw std::runtime_error(refused); });
-    else
-      AwaitMessage(message);
-  });
+  try {
+    message->thread = std::thread([this, message, refused] { AwaitMessage(message, refused); });
+  } catch (const std::system_error&) {  // no more threads: Gloo must not touch the memory any more
+    work->message.reset();
+    lock.lock();
+    messages_.pop_back();
+    throw;
+  }
 }
 
 bool Group::Wait(const Work& work, std::chrono::nanoseconds most) {

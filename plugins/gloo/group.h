@@ -86,7 +86,8 @@ class Group {
 
   void RunCollectives();
   void Post(const std::shared_ptr<Work>& work);
-  void AwaitMessage(Message* message);
+  // `refused` is why it could not be posted; empty: it was.
+  void AwaitMessage(Message* message, const std::string& refused);
   void JoinEnded();
   // Runs it and ends the work with what it throws.
   template <class F>

@@ -287,10 +287,14 @@ class ProcessGroup:
         written = [] if result is None else [result]
         if self._reports is None:
             return Work(begun, finish, tensors=written)
+        explain = functools.partial(self._explain, self._reports, given, result)
+        return Work(begun, finish, explain, written)
+
+    @staticmethod
+    def _explain(reports: Reports, given: Tensor | None, result: Tensor | None, error: str) -> str:
         tensors = [given, None if result is given else result]
         kinds = [f"{str(t.dtype).partition('.')[2]} {tuple(t.shape)}" for t in tensors if t is not None]
-        said = f"with tensors of {' and '.join(kinds)}" if kinds else "without tensors"
-        return Work(begun, finish, functools.partial(self._reports.explain, tensors=said), written)
+        return reports.explain(error, f"with tensors of {' and '.join(kinds)}" if kinds else "without tensors")
 
 
 class _State:
