@@ -294,7 +294,9 @@ class ProcessGroup:
     def _explain(reports: Reports, given: Tensor | None, result: Tensor | None, error: str) -> str:
         tensors = [given, None if result is given else result]
         kinds = [f"{str(t.dtype).partition('.')[2]} {tuple(t.shape)}" for t in tensors if t is not None]
-        return reports.explain(error, f"with tensors of {' and '.join(kinds)}" if kinds else "without tensors")
+        return reports.explain(
+            error, f"with tensors of {' and '.join(kinds)}" if kinds else "without tensors"
+        )
 
 
 class _State:

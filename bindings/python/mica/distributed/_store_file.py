@@ -68,7 +68,11 @@ class FileStore(Store):
             os.close(file)  # `remove` was faster
 
     def remove(self, values: Mapping[str, bytes]) -> None:
-        """Takes the file away where these keys have these values."""
+        """Takes the file away, where some keys have expected values.
+
+        Args:
+            values (dict): The values of the keys.
+        """
         with self._locked(write=True), contextlib.suppress(OSError):
             if all(self._table.get(key.encode()) == value for key, value in values.items()):
                 os.unlink(self.path)
