@@ -17,7 +17,7 @@ constexpr int64_t kPage = 4096;
 
 class CpuRawMemory : public RawMemory {
  public:
-  void* Allocate(int, int64_t size) override {
+  void* Allocate(int, int64_t size, uint64_t) override {
     if (size < kMapFrom) return std::aligned_alloc(64, (size + 63) / 64 * 64);
     const int64_t bytes = (size + kPage - 1) / kPage * kPage;
     void* mapped =
@@ -32,7 +32,7 @@ class CpuRawMemory : public RawMemory {
     madvise(data, bytes, MADV_HUGEPAGE);  // advice: its failure changes speed alone
     return data;
   }
-  void Free(int, void* data, int64_t size) override {
+  void Free(int, void* data, int64_t size, uint64_t) override {
     if (size < kMapFrom) return std::free(data);
     munmap(data, (size + kPage - 1) / kPage * kPage);
   }

@@ -7,6 +7,8 @@
 #include "dispatcher/calls/kernel_call.h"
 #include "dispatcher/devices/device_memory.h"
 #include "dispatcher/devices/devices.h"
+#include "dispatcher/devices/graphs.h"
+#include "dispatcher/devices/pinned_memory.h"
 #include "dispatcher/registration/earlier_schema.h"
 #include "dispatcher/tables/dispatcher.h"
 #include "tensor/shape.h"
@@ -43,14 +45,19 @@ void FromHost(const Tensor& to, const Tensor& from, bool non_blocking) {
     return CopyValues(to, whole);
   }
   Tensor staged = from;
-  if (!SameLayout(to, from)) {
+  const bool own = !SameLayout(to, from);
+  if (own) {
     staged = EmptyStrided(to.sizes(), to.strides(), to.dtype(), Device{});
     CopyValues(staged, from);
   }
-  if (non_blocking)
+  if (!non_blocking) return CopyBytes(to.data(), to.device(), staged.data(), Device{}, Bytes(to));
+  const bool pinned = IsPinned(staged);
+  if (!pinned && RecordingOn(to.device()))
+    RefuseWhileRecording(to.device(), "A copy from memory of the host that is not pinned");
+  if (pinned || own)
     CopyBytesLater(to, staged);
   else
-    CopyBytes(to.data(), to.device(), staged.data(), Device{}, Bytes(to));
+    CopyBytesAside(to, staged);
 }
 
 void ToHost(const Tensor& to, const Tensor& from, bool non_blocking) {
@@ -66,7 +73,8 @@ void ToHost(const Tensor& to, const Tensor& from, bool non_blocking) {
     CopyBytes(staged.data(), Device{}, from.data(), from.device(), Bytes(from));
     return CopyValues(to, staged);
   }
-  if (non_blocking)
+  // Memory that is not pinned may be written by the program before the copy comes.
+  if (non_blocking && IsPinned(to))
     CopyBytesLater(to, from);
   else
     CopyBytes(to.data(), Device{}, from.data(), from.device(), Bytes(to));

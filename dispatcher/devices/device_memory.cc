@@ -1,6 +1,7 @@
 #include "dispatcher/devices/device_memory.h"
 
 #include <array>
+#include <cstring>
 #include <iterator>
 #include <memory>
 #include <mutex>
@@ -22,6 +23,10 @@
 namespace mica {
 namespace {
 
+// Beyond it a copy from memory that is not pinned is waited for, since copying that aside would take as long
+// and as much memory again.
+constexpr int64_t kMostAside = int64_t{64} << 20;
+
 // Says that nothing is to be waited for.
 constexpr uint64_t kDone = UINT64_MAX;
 
@@ -32,26 +37,27 @@ class PluginMemory : public RawMemory {
  public:
   explicit PluginMemory(int backend) : backend_(backend) {}
 
-  void* Allocate(int index, int64_t size) override {
+  void* Allocate(int index, int64_t size, uint64_t stream) override {
     const MicaDeviceTable& table = DeviceTableOf(At(index));
+    // What is recorded would be allocated anew by each replay.
+    const bool in_order = table.stream_allocate && table.stream_free && !IsRecorded({At(index), stream});
     void* data = nullptr;
-    const MicaStatus s = table.allocate(table.context, index, size, &data);
+    const MicaStatus s = in_order ? table.stream_allocate(table.context, index, size, stream, &data)
+                                  : table.allocate(table.context, index, size, &data);
     if (!s) {
       std::lock_guard lock(mutex_);
-      givers_[data] = &table;
+      givers_[data] = {&table, in_order};
       return data;
     }
-    const bool out_of_memory = (IsBareCode(s) ? static_cast<int64_t>(reinterpret_cast<uintptr_t>(s))
-                                              : s->code) == MICA_ERROR_OUT_OF_MEMORY;
-    if (!out_of_memory) RaiseReported(At(index), s);
+    if (CodeOf(s) != MICA_ERROR_OUT_OF_MEMORY) RaiseReported(At(index), s);
     DropStatus(s);
     ReleaseDoneCopies();
     return nullptr;
   }
-  void Free(int index, void* data, int64_t size) override {
+  void Free(int index, void* data, int64_t size, uint64_t stream) override {
     if (!Table())
       return;  // ended, or of before a fork, which another thread's hold of the mutex may have come through
-    const MicaDeviceTable* giver = nullptr;
+    Giver giver;
     {
       std::lock_guard lock(mutex_);
       if (auto it = givers_.find(data); it != givers_.end()) {
@@ -59,7 +65,12 @@ class PluginMemory : public RawMemory {
         givers_.erase(it);
       }
     }
-    if (giver) KeepLate(At(index), giver->free(giver->context, index, data, size));
+    const MicaDeviceTable* const t = giver.table;
+    if (!t) return;
+    if (giver.in_order) return KeepLate(At(index), t->stream_free(t->context, index, data, stream));
+    if (!IsRecorded({At(index), stream}))  // else it runs nothing
+      KeepLate(At(index), t->stream_sync(t->context, index, stream));
+    KeepLate(At(index), t->free(t->context, index, data, size));
   }
   uint64_t CurrentStream(int index) override { return mica::CurrentStream(At(index)); }
   uint64_t PoolOf(int index, uint64_t stream) override {
@@ -97,10 +108,6 @@ class PluginMemory : public RawMemory {
     Take(index, number);
   }
   void SynchronizeDevice(int index) override { FinishDevice(At(index)); }
-  void SynchronizeStream(int index, uint64_t stream) override {
-    if (IsRecorded({At(index), stream})) return;  // it runs nothing
-    if (const MicaDeviceTable* t = Table()) KeepLate(At(index), t->stream_sync(t->context, index, stream));
-  }
   void Copy(int index, void* to, const void* from, int64_t size) override {
     const Device place = At(index);
     const MicaDeviceTable& table = DeviceTableOf(place);
@@ -112,6 +119,11 @@ class PluginMemory : public RawMemory {
   }
 
  private:
+  // The table that a piece of memory came from, and whether in the order of a stream.
+  struct Giver {
+    const MicaDeviceTable* table = nullptr;
+    bool in_order = false;
+  };
   // An event and the table that alone knows it, also when another build has taken its place.
   struct GivenEvent {
     const MicaDeviceTable* giver;
@@ -131,7 +143,7 @@ class PluginMemory : public RawMemory {
 
   const int backend_;
   std::mutex mutex_;
-  std::unordered_map<void*, const MicaDeviceTable*> givers_;
+  std::unordered_map<void*, Giver> givers_;
 };
 
 }  // namespace
@@ -184,11 +196,20 @@ void CopyBytes(void* to, Device to_device, const void* from, Device from_device,
   }
 }
 
+void CopyBytesAside(const Tensor& to, const Tensor& from) {
+  const int64_t size = to.numel() * to.itemsize();
+  if (size > kMostAside) return CopyBytes(to.data(), to.device(), from.data(), from.device(), size);
+  const int backend = to.device().backend;
+  const Tensor aside = HasPinnedMemory(backend)
+                           ? EmptyPinned(from, backend)
+                           : EmptyStrided(from.sizes(), from.strides(), from.dtype(), Device{});
+  std::memcpy(aside.data(), from.data(), static_cast<size_t>(size));
+  CopyBytesLater(to, aside);
+}
+
 void CopyBytesLater(const Tensor& to, const Tensor& from) {
   const Device runs = to.device().is_cpu() ? from.device() : to.device();
   RecordedWork* const recording = RecordingOn(runs);
-  if (recording && !IsPinned(to.device().is_cpu() ? to : from))
-    RefuseWhileRecording(runs, "A copy from or to memory of the host that is not pinned");
   Queue(to.data(), to.device(), from.data(), from.device(), to.numel() * to.itemsize());
   if (recording) {  // each replay copies again
     recording->Keep(to);
@@ -240,6 +261,27 @@ void ReleaseDoneCopies() {
   }
 }
 
+namespace {
+// Whether the device says that it does not do this. Owns the status then.
+bool Declined(MicaStatus s) {
+  if (CodeOf(s) != MICA_ERROR_NOT_IMPLEMENTED) return false;
+  DropStatus(s);
+  return true;
+}
+}  // namespace
+
+bool FillBytes(void* data, Device device, uint8_t byte, int64_t size) {
+  const MicaDeviceTable& table = DeviceTableOf(device);
+  const DeviceGuard current(device);
+  const uint64_t stream = CurrentStream(device);
+  RaiseLate(device);
+  const MicaStatus s = table.fill(table.context, device.index, data, byte, size, stream);
+  if (Declined(s)) return false;
+  RaiseReported(device, s);
+  Launched(device, "fill_", stream);
+  return true;
+}
+
 bool CopyBetweenPeers(void* to, Device to_device, const void* from, Device from_device, int64_t size) {
   if (to_device.backend != from_device.backend) return false;
   const MicaDeviceTable& table = DeviceTableOf(to_device);
@@ -252,8 +294,10 @@ bool CopyBetweenPeers(void* to, Device to_device, const void* from, Device from_
   ready.Record(reader);
   ready.Wait(writer);
   RaiseLate(to_device);
-  RaiseReported(to_device, table.peer_copy(table.context, to, to_device.index, from, from_device.index, size,
-                                           writer.handle));
+  const MicaStatus copied =
+      table.peer_copy(table.context, to, to_device.index, from, from_device.index, size, writer.handle);
+  if (Declined(copied)) return false;
+  RaiseReported(to_device, copied);
   Launched(to_device, "copy_", writer.handle);
   done.Record(writer);
   done.Wait(reader);

@@ -16,13 +16,20 @@ void RegisterDeviceMemory(int backend);
 // read or written.
 void CopyBytes(void* to, Device to_device, const void* from, Device from_device, int64_t size);
 // Between a CPU tensor and a device's, of one layout and without gaps: only
-// queued. Both are kept alive until it is done.
+// queued. Both are kept alive until it is done, and nobody may write what is read
+// before that: memory of the host is pinned, so that who gave it knows, or the caller's own.
 void CopyBytesLater(const Tensor& to, const Tensor& from);
+// The same from a CPU tensor whose memory may be written as soon as this returns: it is copied aside first,
+// or the copy is waited for.
+void CopyBytesAside(const Tensor& to, const Tensor& from);
 // Lets go of what the copies that are done kept alive: whoever waits for a device calls it, the next such
 // copy, and a device that has no memory left.
 void ReleaseDoneCopies();
+// `size` bytes of the device's memory become `byte`, in the order of its current stream. False where the
+// device declines (NOT_IMPLEMENTED), and nothing was written.
+bool FillBytes(void* data, Device device, uint8_t byte, int64_t size);
 // Between two devices of one backend, without the host. False where the backend
-// cannot, and nothing was copied.
+// cannot or declines (NOT_IMPLEMENTED), and nothing was copied.
 bool CopyBetweenPeers(void* to, Device to_device, const void* from, Device from_device, int64_t size);
 
 }  // namespace mica

@@ -19,7 +19,8 @@ class PinnedMemory : public RawMemory {
  public:
   explicit PinnedMemory(int backend) : backend_(backend) {}
 
-  void* Allocate(int, int64_t size) override {
+  const char* Name() const override { return "pinned memory of the host"; }
+  void* Allocate(int, int64_t size, uint64_t) override {
     const MicaDeviceTable& table = DeviceTableOf({static_cast<int16_t>(backend_), 0});
     MICA_CHECK_IMPLEMENTED(HasPinnedMemory(backend_), "The device (", BackendName(backend_),
                            ") has no pinned memory: `pinned_allocate` lacks in its table.");
@@ -30,13 +31,11 @@ class PinnedMemory : public RawMemory {
       givers_[data] = &table;
       return data;
     }
-    const bool out_of_memory = (IsBareCode(s) ? static_cast<int64_t>(reinterpret_cast<uintptr_t>(s))
-                                              : s->code) == MICA_ERROR_OUT_OF_MEMORY;
-    if (!out_of_memory) ThrowStatus(s);
+    if (CodeOf(s) != MICA_ERROR_OUT_OF_MEMORY) ThrowStatus(s);
     DropStatus(s);
     return nullptr;
   }
-  void Free(int, void* data, int64_t size) override {
+  void Free(int, void* data, int64_t size, uint64_t) override {
     const MicaDeviceTable* giver;
     {
       const std::lock_guard lock(mutex_);
@@ -65,14 +64,6 @@ Pinned& AllPinned() {
   return *pinned;
 }
 
-CachingAllocator& CacheOf(int backend) {
-  Pinned& pinned = AllPinned();
-  const std::lock_guard lock(pinned.mutex);
-  CachingAllocator*& cache = pinned.caches[static_cast<size_t>(backend)];
-  if (!cache) cache = new CachingAllocator({static_cast<int16_t>(backend), 0}, new PinnedMemory(backend));
-  return *cache;
-}
-
 void FreePinned(void* data) {
   Pinned& pinned = AllPinned();
   CachingAllocator* cache;
@@ -86,6 +77,14 @@ void FreePinned(void* data) {
 }
 
 }  // namespace
+
+CachingAllocator& PinnedCacheOf(int backend) {
+  Pinned& pinned = AllPinned();
+  const std::lock_guard lock(pinned.mutex);
+  CachingAllocator*& cache = pinned.caches[static_cast<size_t>(backend)];
+  if (!cache) cache = new CachingAllocator({static_cast<int16_t>(backend), 0}, new PinnedMemory(backend));
+  return *cache;
+}
 
 bool HasPinnedMemory(int backend) {
   const MicaDeviceTable* table = backend > keys::kMeta ? LiveDeviceTable(backend) : nullptr;
@@ -114,7 +113,13 @@ Tensor PinMemory(const Tensor& t, int backend) {
   MICA_CHECK_IMPLEMENTED(HasPinnedMemory(backend), "The device (", BackendName(backend),
                          ") has no pinned memory: `pinned_allocate` lacks in its table.");
   if (IsPinned(t)) return t;
-  CachingAllocator& cache = CacheOf(backend);
+  Tensor copy = EmptyPinned(t, backend);
+  CopyValues(copy, t);
+  return copy;
+}
+
+Tensor EmptyPinned(const Tensor& t, int backend) {
+  CachingAllocator& cache = PinnedCacheOf(backend);
   const Layouted in{t.sizes(), t.strides()};
   const Dims strides = ElementwiseStrides(t.sizes(), Span<Layouted>(&in, 1));
   const int64_t bytes = t.numel() * t.itemsize();
@@ -125,9 +130,7 @@ Tensor PinMemory(const Tensor& t, int backend) {
     pinned.blocks[data] = &cache;
   }
   Storage memory = Storage::FromMemory(data, bytes, Device{}, &FreePinned, data);
-  Tensor copy = Tensor::Steal(TensorImpl::Make(std::move(memory), 0, t.sizes(), strides, t.dtype()));
-  CopyValues(copy, t);
-  return copy;
+  return Tensor::Steal(TensorImpl::Make(std::move(memory), 0, t.sizes(), strides, t.dtype()));
 }
 
 }  // namespace mica

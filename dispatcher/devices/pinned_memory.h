@@ -6,6 +6,7 @@
 // kernel sees a CPU tensor, and a copy under way keeps its ends alive as any does.
 #pragma once
 
+#include "tensor/allocator.h"
 #include "tensor/tensor.h"
 
 namespace mica {
@@ -18,6 +19,10 @@ int PinningBackend();
 // A pinned CPU tensor of the shape, dtype and strides of `t`, a CPU tensor, with its
 // values; `t` itself where it is pinned.
 Tensor PinMemory(const Tensor& t, int backend);
+// The same without its values, for a backend that has pinned memory. Dense strides stay.
+Tensor EmptyPinned(const Tensor& t, int backend);
 bool IsPinned(const Tensor& t);
+// Where a backend's pinned blocks come from and go to; lives for good.
+CachingAllocator& PinnedCacheOf(int backend);
 
 }  // namespace mica

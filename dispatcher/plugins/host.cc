@@ -230,8 +230,11 @@ MicaStr HostBackendName(int32_t index) {
 MicaStatus EmptyCache(MicaDevice device) {
   return CatchAll([&] { AllocatorFor(Device::FromAbi(device)).EmptyCache(); });
 }
+MicaStatus KeepWhole(MicaStr backend) {
+  return CatchAll([&] { KeepBlocksWhole(RegisterBackendName(View(backend))); });
+}
 const MicaMemory* MemoryExtension() {
-  static constexpr MicaMemory table = {{sizeof(MicaMemory), 1, 0}, &EmptyCache};
+  static constexpr MicaMemory table = {{sizeof(MicaMemory), 1, 0}, &EmptyCache, &KeepWhole};
   return &table;
 }
 

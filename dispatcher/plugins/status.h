@@ -24,6 +24,11 @@ bool HasOwnClass(MicaStatus status);
 constexpr bool IsBareCode(MicaStatus s) { return reinterpret_cast<uintptr_t>(s) < 4096; }
 inline MicaStatus BareStatus(int code) { return reinterpret_cast<MicaStatus>(static_cast<uintptr_t>(code)); }
 
+// The code of a status that is no success; 0 of one.
+inline int64_t CodeOf(MicaStatus s) {
+  return IsBareCode(s) ? static_cast<int64_t>(reinterpret_cast<uintptr_t>(s)) : s->code;
+}
+
 // For calls whose failure changes nothing: destroys the status.
 inline void DropStatus(MicaStatus s) {
   if (s && !IsBareCode(s)) s->destroy(s);

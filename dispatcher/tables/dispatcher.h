@@ -149,6 +149,8 @@ class Dispatcher {
   void SetLeaves(const Operator& op, const Operator& form, int bit, StructuredContext& c);
   void SetClass(const Operator& op, const std::vector<ClassEntry>& stack, StructuredContext& c);
   void SetParts(const Operator& op, StructuredContext& c);
+  Resolution ResolveBackendKernel(const Operator& op, int bit);
+  void FillWhereAlike(const Operator& op, int bit, Resolution& r);
   bool ResolveHostKernel(const Operator& op, int bit, Resolution& r);
   // Each of these finds what stands in the slot, or says that it has nothing.
   bool ResolveStructured(const Operator& op, int bit, Resolution& r);

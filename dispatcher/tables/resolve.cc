@@ -9,6 +9,7 @@
 #include "dispatcher/calls/adapters.h"
 #include "dispatcher/calls/alike.h"
 #include "dispatcher/devices/device_copy.h"
+#include "dispatcher/devices/device_fill.h"
 #include "dispatcher/devices/devices.h"
 #include "dispatcher/tables/dispatcher.h"
 #include "dispatcher/tables/fallback.h"
@@ -323,7 +324,24 @@ bool Dispatcher::ResolveElsewhere(const Operator& op, int bit, Resolution& r) {
   return true;
 }
 
+// Has the device fill bytes where it can, below whose kernel for the very form, or its out form, nothing
+// goes.
+void Dispatcher::FillWhereAlike(const Operator& op, int bit, Resolution& r) {
+  if (bit <= keys::kMeta || !FillsBytes(op.name()) || !DeviceTable(bit) || !op.spec().adapters) return;
+  if (r.slot.fn != op.spec().adapters->boxing || r.reason == SlotReason::kKernel ||
+      r.reason == SlotReason::kStructured || r.reason == SlotReason::kMissing)
+    return;
+  r.slot = BoxedSlot(op, {&RunFill, r.slot.context, nullptr});
+  r.detail = absl::StrCat("the device's `fill` where all bytes become alike; else ", r.detail);
+}
+
 Resolution Dispatcher::ResolveBackend(const Operator& op, int bit) {
+  Resolution r = ResolveBackendKernel(op, bit);
+  FillWhereAlike(op, bit, r);
+  return r;
+}
+
+Resolution Dispatcher::ResolveBackendKernel(const Operator& op, int bit) {
   Resolution r;
   if (ResolveHostKernel(op, bit, r)) return r;
   if (const KernelEntry* e = Top(op, bit)) {

@@ -1,4 +1,5 @@
 // The entry of the plugin "simt": a GPU simulated on the CPU, for tests.
+#include <mica/memory.h>
 #include <mica/plugin.h>
 
 #include "plugins/gpu/plugin.h"
@@ -9,6 +10,9 @@ namespace {
 
 void Init(const MicaHost* host, const MicaRegistrar* registrar) {
   gpu::Register(host, registrar, GetSimtDriver(), nullptr, nullptr);
+  // It watches the bytes around each block.
+  const auto* memory = mica::plugin::Extension<MicaMemory>(MICA_MEMORY_EXTENSION, 1, 0);
+  mica::plugin::Check(memory->keep_blocks_whole(mica::plugin::Str("simt")));
 }
 
 }  // namespace

@@ -7,6 +7,7 @@
 //   crash        a copy writes where nothing is
 //   hang         a copy never ends
 //   objects      no promise: it says that it supports neither x * x nor add
+//   declines     no promise either: it neither fills nor copies to the other device
 //
 // LATE_MICROSECONDS is how long each job takes beside its work (1000). LATE_FAIL=text:n says
 // that the n-th kernel from now on fails when it runs, where another text begins again; the next
@@ -16,7 +17,11 @@
 // It has four kernels, mul, add, neg and relu of contiguous float32 tensors, which run in
 // their stream as copies do (where that is the default stream, in that of the current
 // device, as on GPUs), and pinned memory. With LATE_SAY it says on stderr what it
-// is asked for: each kernel with its stream, streams made and destroyed, pinned blocks.
+// is asked for: each kernel with its stream, streams made and destroyed, pinned blocks, fills, memory in the
+// order of a stream. It has LATE_MEMORY bytes a device (2^33), no pinned memory with LATE_UNPINNED, and
+// memory in the order of streams with LATE_ORDERED. With LATE_ASK, each function but the first two asks the
+// host for memory in another thread and waits for that, which never ends where the host holds a lock
+// meanwhile.
 #include <mica/device.h>
 
 #include <algorithm>
@@ -137,15 +142,32 @@ struct Mark {
   }
 };
 
-constexpr int64_t kMemory = int64_t{1} << 33;  // bytes of a device
+int64_t Memory() {  // bytes of a device
+  const char* const text = std::getenv("LATE_MEMORY");
+  return text ? std::atoll(text) : int64_t{1} << 33;
+}
+
+thread_local bool t_asks = false;
+
+void AskHost() {
+  if (t_asks || !std::getenv("LATE_ASK")) return;
+  std::thread([] {
+    t_asks = true;
+    const MicaHost* const host = mica::plugin::Host();
+    const MicaDevice place{host->backend_index(mica::plugin::Str("late")), 0};
+    void* data = nullptr;
+    mica::plugin::Check(host->allocate(place, 64, 0, &data));
+    host->free(place, data);
+  }).join();
+}
 
 class LateDevice {
  public:
   int32_t Count() { return 2; }
   void Properties(int32_t device, MicaDeviceProperties* out) {
     out->name = "a late device";
-    out->total_memory = kMemory;
-    out->free_memory = kMemory - used_[device];
+    out->total_memory = Memory();
+    out->free_memory = Memory() - used_[device];
   }
   int32_t ExchangeDevice(int32_t device) {
     if (Breaks("exchange")) return 0;
@@ -156,20 +178,46 @@ class LateDevice {
     return before;
   }
   void* Allocate(int32_t device, int64_t size) {
-    void* data = size > kMemory - used_[device] ? nullptr : std::malloc(static_cast<size_t>(size));
+    AskHost();
+    void* data = size > Memory() - used_[device] ? nullptr : std::malloc(static_cast<size_t>(size));
     if (!data && Breaks("oom")) throw std::runtime_error("There is no room.");
     if (!data) throw std::bad_alloc();
     used_[device] += size;
     return data;
   }
   void Free(int32_t device, void* data, int64_t size) {
+    AskHost();
     if (Breaks("leak")) return;
     std::free(data);
     used_[device] -= size;
     Report(device);
   }
 
+  void* StreamAllocate(int32_t device, int64_t size, uint64_t stream) {
+    Say("%lld bytes for stream %d\n", static_cast<long long>(size), static_cast<int>(stream));
+    void* const data = Allocate(device, size);
+    const std::lock_guard<std::mutex> lock(mutex_);
+    ordered_[data] = size;
+    return data;
+  }
+  void StreamFree(int32_t device, void* data, uint64_t stream) {
+    AskHost();
+    int64_t size;
+    {
+      const std::lock_guard<std::mutex> lock(mutex_);
+      size = ordered_.at(data);
+      ordered_.erase(data);
+    }
+    Say("%lld bytes of stream %d back\n", static_cast<long long>(size), static_cast<int>(stream));
+    Of(device, stream).Add([=] {
+      std::memset(data, 0xFF, static_cast<size_t>(size));  // who uses it still sees it
+      std::free(data);
+      used_[device] -= size;
+    });
+  }
+
   uint64_t StreamCreate(int32_t, int32_t) {
+    AskHost();
     if (Breaks("stream_zero")) return 0;
     const std::lock_guard<std::mutex> lock(mutex_);
     queues_[++handles_] = std::make_unique<Queue>();
@@ -177,6 +225,7 @@ class LateDevice {
     return static_cast<uint64_t>(handles_);
   }
   void StreamDestroy(int32_t, uint64_t stream) {
+    AskHost();
     std::unique_ptr<Queue> queue;
     {
       const std::lock_guard<std::mutex> lock(mutex_);
@@ -188,15 +237,18 @@ class LateDevice {
     Say("stream %d destroyed\n", static_cast<int>(stream));
   }
   void StreamSync(int32_t device, uint64_t stream) {
+    AskHost();
     if (!Breaks("stream_sync")) Of(device, stream).Drain();
     Report(device);
   }
   bool StreamQuery(int32_t device, uint64_t stream) {
+    AskHost();
     Report(device);
     if (Breaks("stream_query_early")) return true;
     return !Breaks("stream_query_never") && Of(device, stream).Idle();
   }
   void DeviceSync(int32_t device) {
+    AskHost();
     if (Breaks("device_sync")) return;
     std::vector<Queue*> queues;
     {
@@ -208,10 +260,12 @@ class LateDevice {
     Report(device);
   }
   uint64_t EventCreate(int32_t) {
+    AskHost();
     const std::lock_guard<std::mutex> lock(mutex_);
     return static_cast<uint64_t>(++handles_);
   }
   void EventDestroy(int32_t device, uint64_t event) {
+    AskHost();
     if (auto mark = MarkOf(event); mark && Breaks("event_destroy")) mark->Set();
     {
       const std::lock_guard<std::mutex> lock(mutex_);
@@ -220,6 +274,7 @@ class LateDevice {
     Report(device);
   }
   void EventRecord(int32_t device, uint64_t event, uint64_t stream) {
+    AskHost();
     auto mark = std::make_shared<Mark>();
     {
       const std::lock_guard<std::mutex> lock(mutex_);
@@ -231,14 +286,17 @@ class LateDevice {
     Report(device);
   }
   void EventWait(int32_t device, uint64_t event, uint64_t stream) {
+    AskHost();
     if (auto mark = MarkOf(event); mark && !Breaks("event_wait"))
       Of(device, stream).Add([mark] { mark->Wait(); });
   }
   void EventSync(int32_t device, uint64_t event) {
+    AskHost();
     if (auto mark = MarkOf(event); mark && !Breaks("event_sync")) mark->Wait();
     Report(device);
   }
   bool EventQuery(int32_t device, uint64_t event) {
+    AskHost();
     Report(device);
     if (Breaks("event_query_early")) return true;
     const auto mark = MarkOf(event);
@@ -251,6 +309,7 @@ class LateDevice {
 
   void Copy(void* to, MicaDevice to_device, const void* from, MicaDevice from_device, int64_t size,
             uint64_t stream) {
+    AskHost();
     const auto bytes = static_cast<size_t>(size - (Breaks("copy") && size > 4 ? 1 : 0));
     const bool hangs = Breaks("hang"), crashes = Breaks("crash");
     const std::function<void()> work = [=] {
@@ -264,6 +323,8 @@ class LateDevice {
   }
   void PeerCopy(void* to, int32_t to_device, const void* from, int32_t from_device, int64_t size,
                 uint64_t stream) {
+    AskHost();
+    if (Breaks("declines")) throw mica::plugin::NotImplemented();
     const auto bytes = static_cast<size_t>(size - (Breaks("peer_byte") ? 1 : 0));
     const std::function<void()> work = [=] { std::memmove(to, from, bytes); };
     if (Breaks("peer_now")) return work();
@@ -273,9 +334,13 @@ class LateDevice {
       Of(to_device, stream).Add(work);
   }
   void Fill(int32_t device, void* data, uint8_t byte, int64_t size, uint64_t stream) {
+    AskHost();
+    if (Breaks("declines")) throw mica::plugin::NotImplemented();
+    Say("fill %d in stream %d\n", byte, static_cast<int>(stream));
     Of(device, stream).Add([=] { std::memset(data, byte, static_cast<size_t>(size)); });
   }
   void* PinnedAllocate(int64_t size) {
+    AskHost();
     Say("pinned %d\n", static_cast<int>(size));
     void* const data = std::malloc(static_cast<size_t>(size));
     const std::lock_guard<std::mutex> lock(mutex_);
@@ -283,6 +348,7 @@ class LateDevice {
     return data;
   }
   void PinnedFree(void* data, int64_t) {
+    AskHost();
     const std::lock_guard<std::mutex> lock(mutex_);
     pinned_.erase(static_cast<char*>(data));
     std::free(data);
@@ -357,6 +423,7 @@ class LateDevice {
   std::map<int64_t, std::unique_ptr<Queue>> queues_;
   std::map<uint64_t, std::shared_ptr<Mark>> marks_;
   std::map<const char*, int64_t> pinned_;
+  std::map<void*, int64_t> ordered_;  // of StreamAllocate
   std::atomic<int64_t> used_[2] = {};
   std::atomic<bool> failed_[2] = {};
   std::string fail_;  // LATE_FAIL as it was last
@@ -399,7 +466,10 @@ void Relu(const MicaCall* call, MicaTensor* self, MicaTensor* out) {
 
 void Init(const MicaHost*, const MicaRegistrar* r) {
   mica::plugin::Registrar registrar(r, "late");
-  registrar.Device(mica::plugin::DeviceTableOf(Device()));
+  MicaDeviceTable table = mica::plugin::DeviceTableOf(Device());
+  if (std::getenv("LATE_UNPINNED")) table.pinned_allocate = nullptr;
+  if (!std::getenv("LATE_ORDERED")) table.stream_allocate = nullptr;
+  registrar.Device(table);
   registrar.Kernel<&Mul>("mul.out");
   registrar.Kernel<&Add>("add.out");
   registrar.Kernel<&Neg>("neg.out");

@@ -11,6 +11,7 @@ from mica._devices import (
     empty_cache as empty_cache,
     fallback_counts as _fallback_counts,
     max_memory_allocated as max_memory_allocated,
+    max_memory_reserved as max_memory_reserved,
     memory_allocated as memory_allocated,
     memory_reserved as memory_reserved,
     memory_stats as memory_stats,
@@ -165,25 +166,34 @@ def get_memory_info(device: Any = None, /) -> tuple[int, int]:
     return found
 
 
-def max_memory_reserved(device: Any = None, /) -> int:
-    """Returns what `memory_reserved()` returns, since no maximum of it is kept.
+def empty_host_cache() -> None:
+    """Gives idle pinned memory, which the accelerator reads and writes by itself, back to the host.
 
-    As `torch.accelerator.max_memory_reserved`.
+    As `torch.accelerator.empty_host_cache`. Without an accelerator it does nothing.
+
+    Example:
+        >>> mica.accelerator.empty_host_cache()
+    """
+    for backend in accelerators():
+        _C._empty_pinned_cache(_C.device(backend))
+
+
+def reset_accumulated_memory_stats(device: Any = None, /) -> None:
+    """Makes the numbers of `memory_stats()` that only grow count from 0: "allocated", "freed" and "num_...".
+
+    As `torch.accelerator.reset_accumulated_memory_stats`.
 
     Args:
         device (int, str or device, optional): The device that is meant. Default: None, the current one.
-
-    Returns:
-        int: Bytes.
 
     Raises:
         RuntimeError: There is no such device.
 
     Example:
         >>> if mica.accelerator.is_available():
-        ...     taken = mica.accelerator.max_memory_reserved()
+        ...     mica.accelerator.reset_accumulated_memory_stats()
     """
-    return int(_functions().max_memory_reserved(device))
+    _functions().reset_accumulated_memory_stats(device)
 
 
 class Graph(_Recorded):

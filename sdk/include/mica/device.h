@@ -31,6 +31,9 @@
 //     void DeviceSync(int32_t device);
 //     void PeerCopy(void* to, int32_t to_device, const void* from, int32_t from_device,
 //                   int64_t size, uint64_t stream);
+//     // memory in the order of a stream; both or neither
+//     void* StreamAllocate(int32_t device, int64_t size, uint64_t stream);
+//     void StreamFree(int32_t device, void* data, uint64_t stream);
 //     void* PinnedAllocate(int64_t size);               // host memory; both or neither
 //     void PinnedFree(void* data, int64_t size);
 //     // recorded work: all four or none
@@ -101,6 +104,7 @@ MICA_DEVICE_HAS_(EventElapsed)
 MICA_DEVICE_HAS_(DeviceSync)
 MICA_DEVICE_HAS_(PeerCopy)
 MICA_DEVICE_HAS_(PinnedAllocate)
+MICA_DEVICE_HAS_(StreamAllocate)
 MICA_DEVICE_HAS_(CaptureBegin)
 MICA_DEVICE_HAS_(Supports)
 MICA_DEVICE_HAS_(Quiesce)
@@ -139,6 +143,10 @@ MicaDeviceTable DeviceTableOf(D& device) {
   if constexpr (HasPinnedAllocate<D>::value) {
     MICA_DEVICE_RESULT_(pinned_allocate, PinnedAllocate, void*);
     MICA_DEVICE_VOID_(pinned_free, PinnedFree);
+  }
+  if constexpr (HasStreamAllocate<D>::value) {
+    MICA_DEVICE_RESULT_(stream_allocate, StreamAllocate, void*);
+    MICA_DEVICE_VOID_(stream_free, StreamFree);
   }
   if constexpr (HasCaptureBegin<D>::value) {
     MICA_DEVICE_VOID_(capture_begin, CaptureBegin);

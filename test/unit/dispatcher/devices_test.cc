@@ -49,16 +49,18 @@ TEST_CASE("a copy that does not wait keeps both ends alive", "[dispatcher]") {
 }
 
 TEST_CASE("what a copy that does not wait kept goes when its device was waited for", "[dispatcher]") {
-  const Tensor there = EmptyTensor({1000}, DType::kF32, LazyPlace());
   Storage memory;
   {
+    const Tensor there = EmptyTensor({1000}, DType::kF32, LazyPlace());
+    memory = there.storage();
     const Tensor source = Counting(1000);
-    memory = source.storage();
     CopyValues(there, source, true);
+    source.data_as<float>()[0] = -1;  // not pinned, so that it was copied aside
   }
   CHECK(memory->use_count() == 2);
   SynchronizeDevice(LazyPlace());
   CHECK(memory->use_count() == 1);
+  CHECK(static_cast<const float*>(memory->data())[0] == 0);
 }
 
 TEST_CASE("peers copy without the host, in the order of both streams", "[dispatcher]") {

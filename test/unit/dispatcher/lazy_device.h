@@ -65,7 +65,9 @@ class LazyDevice {
     ++copies;
     queues[{current, stream}].push_back([=] { std::memmove(to, from, static_cast<size_t>(size)); });
   }
-  void Fill(int32_t, void*, uint8_t, int64_t, uint64_t) {}
+  void Fill(int32_t device, void* data, uint8_t byte, int64_t size, uint64_t stream) {
+    queues[{device, stream}].push_back([=] { std::memset(data, byte, static_cast<size_t>(size)); });
+  }
   void PeerCopy(void* to, int32_t to_device, const void* from, int32_t, int64_t size, uint64_t stream) {
     ++peer_copies;
     queues[{to_device, stream}].push_back([=] { std::memmove(to, from, static_cast<size_t>(size)); });

@@ -23,6 +23,7 @@ __all__ = [
     "empty_cache",
     "fallback_counts",
     "max_memory_allocated",
+    "max_memory_reserved",
     "memory_allocated",
     "memory_reserved",
     "memory_stats",
@@ -385,10 +386,17 @@ def memory_stats(device: Any = None) -> dict[str, int]:
 
     Returns:
         dict of str to int: Bytes: "bytes_in_use", "bytes_reserved" (idle ones included) and
-        "peak_bytes_in_use"; requests: "allocations" and those met without the device, "cache_hits".
+        "peak_bytes_in_use"; requests: "allocations" and those met without the device, "cache_hits". Then
+        torch's names. Each of "allocated_bytes", "requested_bytes" (before rounding), "active_bytes" (with what
+        streams use still), "reserved_bytes", "inactive_split_bytes" (idle, in pieces of memory that are partly
+        in use), "allocation", "active", "inactive_split" (the same as numbers of blocks) and "segment" (pieces
+        of memory taken from the device) has ".all.current", ".all.peak", ".all.allocated" and ".all.freed" (how
+        much was added and taken away, all in all); "num_alloc_retries", "num_ooms", "num_device_alloc" and
+        "num_device_free" are numbers of events. On the CPU, blocks up to 32 KiB count in "bytes_in_use",
+        "peak_bytes_in_use", "allocations" and "cache_hits" alone.
 
     Example:
-        >>> list(mica.memory_stats("cpu"))
+        >>> list(mica.memory_stats("cpu"))[:5]
         ['bytes_in_use', 'bytes_reserved', 'peak_bytes_in_use', 'allocations', 'cache_hits']
     """
     return _C._memory_stats(_device(device))
@@ -448,8 +456,26 @@ def max_memory_allocated(device: Any = None) -> int:
     return memory_stats(device)["peak_bytes_in_use"]
 
 
+def max_memory_reserved(device: Any = None) -> int:
+    """Returns how many bytes the program had taken from a device at most, since the start or the last reset.
+
+    Args:
+        device (str or device, optional): The device that is meant. Default: the default device, or the first
+            accelerator where that is the CPU.
+
+    Returns:
+        int: Bytes.
+
+    Example:
+        >>> mica.reset_peak_memory_stats("cpu")
+        >>> mica.max_memory_reserved("cpu") >= mica.memory_reserved("cpu")
+        True
+    """
+    return memory_stats(device)["reserved_bytes.all.peak"]
+
+
 def reset_peak_memory_stats(device: Any = None) -> None:
-    """Makes `max_memory_allocated()` count from now on.
+    """Makes `max_memory_allocated()` and `max_memory_reserved()` count from now on.
 
     Args:
         device (str or device, optional): The device that is meant. Default: the default device, or the first

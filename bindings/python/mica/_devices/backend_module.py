@@ -14,22 +14,16 @@ from typing import Any
 
 import mica
 from mica import _C, _devices
-from mica._devices import backend_streams, graphs
+from mica._devices import backend_memory, backend_streams, graphs
 from mica._devices.numbered import needed, numbered, present, python_name
 
-_QUERIES = {  # and what each says
-    "memory_allocated": "Returns how many bytes the tensors of a device use.",
-    "memory_reserved": "Returns how many bytes the program has taken from a device, idle ones included.",
-    "max_memory_allocated": "Returns how many bytes the tensors of a device used at most.",
-    "max_memory_reserved": "Returns what `memory_reserved()` returns, since no maximum of it is kept.",
-}
-_MAKERS = (__name__, graphs.__name__, backend_streams.__name__)
+_MAKERS = (__name__, graphs.__name__, backend_streams.__name__, backend_memory.__name__)
 _LEGACY = ["Float", "Double", "Half", "BFloat16", "Long", "Int", "Short", "Char", "Byte", "Bool"]
 
 
 def install(namespace: dict[str, Any], backend: str) -> None:
     """Puts the functions for `backend` into a module's namespace, where it has none of the name."""
-    made = {**_devices_of(backend), **_memory_of(backend), **_random_of(backend)}
+    made = {**_devices_of(backend), **backend_memory.functions(backend), **_random_of(backend)}
     for name, value in made.items():
         if isinstance(value, (type(install), type)) and value.__module__ in _MAKERS:
             value.__module__ = namespace["__name__"]
@@ -336,160 +330,6 @@ def _devices_of(backend: str) -> dict[str, Any]:
     made |= graphs.functions(backend, needed, made)
     aliases = {"_lazy_init": init, "_maybe_exchange_device": _exchange_device, "is_initialized": is_available}
     return {**made, **aliases}
-
-
-def _memory_of(backend: str) -> dict[str, Any]:
-    def query(name: str) -> Any:
-        wanted = "memory_reserved" if name == "max_memory_reserved" else name
-
-        def ask(device: Any = None) -> int:
-            """WHAT
-
-            As `torch.cuda.NAME`.
-
-            Args:
-                device (int, str or device, optional): The device that is meant. Default: None, the current one.
-
-            Returns:
-                int: Bytes; 0 where there is no device.
-
-            Example:
-                >>> mica.cuda.NAME() >= 0
-                True
-            """
-            if not present(backend):
-                return 0
-            return int(getattr(_devices, wanted)(numbered(backend, device)))
-
-        ask.__name__ = ask.__qualname__ = name
-        ask.__doc__ = (ask.__doc__ or "").replace("WHAT", _QUERIES[name]).replace("NAME", name)
-        return ask
-
-    def empty_cache() -> None:
-        """Gives idle memory that the caching allocator keeps back to the devices, for other programs.
-
-        As `torch.cuda.empty_cache`. Without a device it does nothing.
-
-        Example:
-            >>> mica.cuda.empty_cache()
-        """
-        if present(backend):
-            _C._empty_cache(backend)
-
-    def memory_stats(device: Any = None) -> dict[str, int]:
-        """Returns what a device's caching allocator holds, in bytes, and how many requests it has met.
-
-        As `torch.cuda.memory_stats`, with Mica's names.
-
-        Args:
-            device (int, str or device, optional): The device that is meant. Default: None, the current one.
-
-        Returns:
-            dict of str to int: Bytes: "bytes_in_use", "bytes_reserved" (idle ones included) and
-            "peak_bytes_in_use"; requests: "allocations" and those met without the device, "cache_hits".
-            Empty where there is no device.
-
-        Example:
-            >>> in_use = mica.cuda.memory_stats().get("bytes_in_use", 0)
-        """
-        return _devices.memory_stats(numbered(backend, device)) if present(backend) else {}
-
-    def memory_summary(device: Any = None, abbreviated: bool = False) -> str:
-        """Writes `memory_stats()` as text, a line for each number.
-
-        As `torch.cuda.memory_summary`, in a plainer form.
-
-        Args:
-            device (int, str or device, optional): The device that is meant. Default: None, the current one.
-            abbreviated (bool): Ignored. Default: False.
-
-        Returns:
-            str: The lines; "" where there is no device.
-
-        Example:
-            >>> text = mica.cuda.memory_summary()
-        """
-        return "\n".join(f"{name}: {value}" for name, value in memory_stats(device).items())
-
-    def mem_get_info(device: Any = None) -> tuple[int, int]:
-        """Returns the free and the total memory of a device, in bytes.
-
-        As `torch.cuda.mem_get_info`.
-
-        Args:
-            device (int, str or device, optional): The device that is meant. Default: None, the current one.
-
-        Returns:
-            tuple of 2 int: Free and total bytes; -1 if the device does not know.
-
-        Raises:
-            RuntimeError: There is no such device.
-
-        Example:
-            >>> if mica.cuda.is_available():
-            ...     free, total = mica.cuda.mem_get_info()
-        """
-        needed(backend)
-        found = _devices.device_properties(numbered(backend, device))
-        return int(found["free_memory"]), int(found["total_memory"])
-
-    def reset_peak_memory_stats(device: Any = None) -> None:
-        """Makes `max_memory_allocated()` count from now on.
-
-        As `torch.cuda.reset_peak_memory_stats`. Without a device it does nothing. Also called
-        `reset_max_memory_allocated`.
-
-        Args:
-            device (int, str or device, optional): The device that is meant. Default: None, the current one.
-
-        Example:
-            >>> mica.cuda.reset_peak_memory_stats()
-        """
-        if present(backend):
-            _devices.reset_peak_memory_stats(numbered(backend, device))
-
-    def ipc_collect() -> None:
-        """Does nothing where there is a device: Mica's processes share no memory of devices.
-
-        As `torch.cuda.ipc_collect`.
-
-        Raises:
-            RuntimeError: There is no device.
-
-        Example:
-            >>> if mica.cuda.is_available():
-            ...     mica.cuda.ipc_collect()
-        """
-        needed(backend)
-
-    def set_per_process_memory_fraction(fraction: float, device: Any = None) -> None:
-        """Limits the memory that this process takes from a device.
-
-        As `torch.cuda.set_per_process_memory_fraction`. Beyond the limit, making a tensor raises
-        `mica.OutOfMemoryError`.
-
-        Args:
-            fraction (float): Of the device's memory, in [0, 1].
-            device (int, str or device, optional): The device that is meant. Default: None, the current one.
-
-        Raises:
-            ValueError: The fraction is not in [0, 1].
-            RuntimeError: There is no such device.
-
-        Example:
-            >>> if mica.cuda.is_available():
-            ...     mica.cuda.set_per_process_memory_fraction(0.9)
-        """
-        if not 0 <= fraction <= 1:
-            raise ValueError(f"The fraction ({fraction}) must be between 0 and 1.")
-        total = mem_get_info(device)[1]
-        _devices.set_memory_limit(int(fraction * total), numbered(backend, device))
-
-    made = {k: v for k, v in locals().items() if k not in ("backend", "query")}
-    made.update({name: query(name) for name in _QUERIES})
-    made["reset_max_memory_allocated"] = reset_peak_memory_stats
-    made["memory_cached"] = made["memory_reserved"]
-    return made
 
 
 def _random_of(backend: str) -> dict[str, Any]:

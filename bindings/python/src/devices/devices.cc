@@ -1,5 +1,5 @@
-// What mica._devices is made of: devices, streams, events, memory and the CPU
-// fallback, as functions of plain values. A stream is (device, handle); an event
+// What mica._devices is made of: devices, streams, events and the CPU fallback, as
+// functions of plain values; memory.cc has the rest. A stream is (device, handle); an event
 // is a capsule. Calls that wait give the GIL up.
 #include <memory>
 
@@ -7,12 +7,9 @@
 #include "bindings/python/src/module/init.h"
 #include "dispatcher/calls/thread_state.h"
 #include "dispatcher/devices/devices.h"
-#include "dispatcher/devices/pinned_memory.h"
 #include "dispatcher/devices/streams.h"
 #include "dispatcher/plugins/plugins.h"
 #include "dispatcher/tables/fallback.h"
-#include "mica/ops/detach.h"
-#include "tensor/allocator.h"
 
 namespace mica::python {
 namespace {
@@ -185,67 +182,6 @@ PyObject* EventElapsed(PyObject*, PyObject* args) {
   });
 }
 
-// ---- memory
-
-PyObject* MemoryStats(PyObject*, PyObject* device) {
-  return Guarded([&] {
-    const AllocatorStats s = AllocatorFor(ToDevice(device)).stats();
-    return Py_BuildValue("{s:L,s:L,s:L,s:L,s:L}", "bytes_in_use", static_cast<long long>(s.bytes_in_use),
-                         "bytes_reserved", static_cast<long long>(s.bytes_reserved), "peak_bytes_in_use",
-                         static_cast<long long>(s.peak_in_use), "allocations",
-                         static_cast<long long>(s.allocations), "cache_hits",
-                         static_cast<long long>(s.cache_hits));
-  });
-}
-PyObject* ResetPeak(PyObject*, PyObject* device) {
-  return Guarded([&] {
-    AllocatorFor(ToDevice(device)).ResetPeak();
-    return NewNone();
-  });
-}
-PyObject* EmptyCache(PyObject*, PyObject* device) {
-  return Guarded([&] {
-    AllocatorFor(ToDevice(device)).EmptyCache();
-    return NewNone();
-  });
-}
-PyObject* SetMemoryLimit(PyObject*, PyObject* args) {
-  return Guarded([&] {
-    PyObject* device;
-    long long bytes;
-    if (!PyArg_ParseTuple(args, "OL:set_memory_limit", &device, &bytes)) throw PythonErrorIsSet();
-    AllocatorFor(ToDevice(device)).SetLimit(bytes);
-    return NewNone();
-  });
-}
-
-// ---- pinned memory
-
-// The backend of a device, or, for None, the first that can pin.
-int BackendToPin(PyObject* device) { return device == Py_None ? PinningBackend() : ToDevice(device).backend; }
-
-// _pin_memory(tensor, device or None)
-PyObject* PinMemoryFunction(PyObject*, PyObject* args) {
-  return Guarded([&] {
-    PyObject *tensor, *device;
-    if (!PyArg_ParseTuple(args, "O!O", &TensorType, &tensor, &device)) throw PythonErrorIsSet();
-    const Tensor& t = Unwrap(tensor);
-    const int backend = BackendToPin(device);
-    if (IsPinned(t)) return Py_NewRef(tensor);
-    return Wrap(PinMemory(ops::detach(t), backend));
-  });
-}
-PyObject* IsPinnedFunction(PyObject*, PyObject* tensor) {
-  return Guarded([&] { return NewBool(IsPinned(TensorIn(tensor, "What may be pinned"))); });
-}
-PyObject* HasPinnedMemoryFunction(PyObject*, PyObject*) {
-  return Guarded([&] {
-    bool any = false;
-    for (int b = 0; b < BackendNameCount(); ++b) any = any || HasPinnedMemory(b);
-    return NewBool(any);
-  });
-}
-
 // ---- the CPU fallback
 
 // _set_fallback(policy or None) -> the old one
@@ -290,13 +226,6 @@ PyMethodDef kFunctions[] = {{"_device_properties", Properties, METH_O, nullptr},
                             {"_event_synchronize", EventSynchronize, METH_O, nullptr},
                             {"_event_query", EventQuery, METH_O, nullptr},
                             {"_event_elapsed", EventElapsed, METH_VARARGS, nullptr},
-                            {"_memory_stats", MemoryStats, METH_O, nullptr},
-                            {"_reset_peak_memory", ResetPeak, METH_O, nullptr},
-                            {"_empty_cache", EmptyCache, METH_O, nullptr},
-                            {"_set_memory_limit", SetMemoryLimit, METH_VARARGS, nullptr},
-                            {"_pin_memory", PinMemoryFunction, METH_VARARGS, nullptr},
-                            {"_is_pinned", IsPinnedFunction, METH_O, nullptr},
-                            {"_has_pinned_memory", HasPinnedMemoryFunction, METH_NOARGS, nullptr},
                             {"_set_fallback", SetFallback, METH_O, nullptr},
                             {"_fallback_counts", FallbackCountsFunction, METH_O, nullptr},
                             {"_fallback_was_said", FallbackWasSaid, METH_NOARGS, nullptr},

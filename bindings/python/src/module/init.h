@@ -18,6 +18,7 @@ void InitPlugins(PyObject* module);          // plugins.cc
 void InitBackends(PyObject* module);
 void InitDevices(PyObject* module);
 void InitGraphs(PyObject* module);
+void InitMemory(PyObject* module);
 void InitAutocast(PyObject* module);     // autocast.cc
 void InitModuleSlots(PyObject* module);  // module_slots.cc
 void InitOverridable(PyObject* module);  // overridable.cc

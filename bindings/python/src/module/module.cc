@@ -221,6 +221,7 @@ void InitModule(PyObject* module) {
   InitBackends(module);
   InitDevices(module);
   InitGraphs(module);
+  InitMemory(module);
   InitAutocast(module);
   InitOverride(module);
   InitOverridable(module);
