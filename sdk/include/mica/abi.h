@@ -191,7 +191,7 @@ typedef struct MicaDeviceTable {
    * need not be done when it returns */
   MicaStatus (*pinned_allocate)(void* context, int64_t size, void** out);
   MicaStatus (*pinned_free)(void* context, void* data, int64_t size);
-  /* reserved */
+  /* memory that the stream is the first to use, and that goes back behind its work: both or neither */
   MicaStatus (*stream_allocate)(void* context, int32_t device, int64_t size, uint64_t stream, void** out);
   MicaStatus (*stream_free)(void* context, int32_t device, void* data, uint64_t stream);
   MicaStatus (*peer_copy)(void* context, void* dst, int32_t dst_device, const void* src, int32_t src_device,
