@@ -245,7 +245,7 @@ const void* FindExtension(MicaStr name, uint32_t minimum_minor) {
     return minimum_minor == MICA_LAYERS_MINOR ? LayersExtension() : nullptr;
   if (View(name) == MICA_OPERATORS_EXTENSION)
     return minimum_minor <= MICA_OPERATORS_MINOR ? OperatorsExtension() : nullptr;
-  if (View(name) == MICA_SETTINGS_EXTENSION) return minimum_minor == 0 ? SettingsExtension() : nullptr;
+  if (View(name) == MICA_SETTINGS_EXTENSION) return minimum_minor <= 1 ? SettingsExtension() : nullptr;
   if (View(name) == MICA_MEMORY_EXTENSION) return minimum_minor == 0 ? MemoryExtension() : nullptr;
   if (View(name) == "mica.set_parallel_for") return reinterpret_cast<const void*>(&SetParallelFor);
   const void* found = nullptr;

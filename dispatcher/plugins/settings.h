@@ -2,6 +2,8 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
+#include <string>
 #include <string_view>
 
 #include <mica/settings.h>
@@ -14,5 +16,11 @@ const MicaSettings* SettingsExtension();
 // Throw a kValueError Error for a name that no setting has, and for a number that is none of its.
 int64_t GetSetting(std::string_view name);
 void SetSetting(std::string_view name, int64_t value);
+
+// The options that plugins have declared, with their numbers.
+std::map<std::string, int64_t> PluginOptions();
+// Opens the plugin whose name begins the option's, if it was found and not opened. Throws a kValueError Error
+// where no plugin declares the option.
+void SetPluginOption(std::string_view name, int64_t value);
 
 }  // namespace mica

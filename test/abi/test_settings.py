@@ -13,8 +13,8 @@ def shown(*names):
 """
 
 
-def said(program: str) -> list[str]:
-    result = python(PROGRAM + program, str(plugin("settings.cc", compiler=CXX)))
+def said(program: str, **environment: str) -> list[str]:
+    result = python(PROGRAM + program, str(plugin("settings.cc", compiler=CXX)), **environment)
     assert result.returncode == 0, result.stdout + result.stderr
     return result.stdout.splitlines()
 
@@ -126,6 +126,25 @@ shown("convolution_tf32", "convolution_benchmark_limit")
         "The number (-1) of the setting (convolution_benchmark_limit) is not from 0 to (9223372036854775807).",
         "1 10",
     ]
+
+
+def test_a_plugin_has_options_of_its_own() -> None:
+    program = """
+print(mica.plugin_options(), read("settings.depth", -1))
+mica.set_plugin_option("settings.depth", -9)
+print(mica.plugin_options(), read("settings.depth", -1), read("depth", -1))
+try:
+    mica.set_plugin_option("settings.width", 1)
+except ValueError as error:
+    print(error)
+"""
+    assert said(program) == [
+        "{'settings.depth': 3} 3",
+        "{'settings.depth': -9} -9 -1",
+        "No plugin that is loaded declares the option (settings.width). Those that are declared: (settings.depth)",
+    ]
+    given = said("print(mica.plugin_options())", MICA_PLUGIN_OPTIONS="other.depth=1, settings.depth = 7")
+    assert given == ["{'settings.depth': 7}"]
 
 
 def test_a_plugin_empties_the_cache() -> None:

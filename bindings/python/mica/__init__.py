@@ -59,8 +59,10 @@ from mica._runtime import (  # noqa: E402
     enable_plugin as enable_plugin,
     explain as explain,
     plugins as plugins,
+    plugin_options as plugin_options,
     replace_plugin as replace_plugin,
 )
+    set_plugin_option as set_plugin_option,
 from mica._tensor.dtype_limits import (  # noqa: E402
     finfo as finfo,
     iinfo as iinfo,

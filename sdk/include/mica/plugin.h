@@ -276,9 +276,20 @@ class Setting {
   }
   int64_t value() const { return place_ ? mica_setting_read(place_) : otherwise_; }
 
- private:
+ protected:
   const int64_t* place_ = nullptr;
   int64_t otherwise_;
+};
+
+// A setting of the plugin's own, which its users may set: mica.set_plugin_option("acme.npu.fast_math", 1).
+// Made in init, so that it is known as soon as the plugin is. `first` is its number where nobody set it.
+class Option : public Setting {
+ public:
+  Option(const char* name, int64_t first) : Setting(name, first) {
+    if (!Host() || place_) return;
+    const auto* table = static_cast<const MicaSettings*>(Host()->extension(Str(MICA_SETTINGS_EXTENSION), 1));
+    if (table) place_ = table->option(Str(name), first);
+  }
 };
 
 class Registrar {

@@ -22,6 +22,12 @@ typedef struct MicaSettings {
   /* Where the number of a setting is: it stays there for good, and other threads may write it at any time,
    * so read it with mica_setting_read at each call. NULL for a name that this host does not know. */
   const int64_t* (*find)(MicaStr name);
+  /* Since 1.1, which to ask `extension` for. Declares an option of the plugin's own, a number under a name
+   * that begins with the plugin's ("acme.npu.fast_math"), for its users to set: with MICA_PLUGIN_OPTIONS in
+   * the environment, or mica.set_plugin_option. `first` is its number where nobody has. The place is as of
+   * `find`, which knows the name from then on; declared again, it is the same. NULL, and a warning, for a
+   * name that has no dot, and where the environment gives what is no number. */
+  const int64_t* (*option)(MicaStr name, int64_t first);
 } MicaSettings;
 
 static inline int64_t mica_setting_read(const int64_t* place) {
@@ -53,6 +59,7 @@ static inline int64_t mica_setting_read(const int64_t* place) {
 #define MICA_SETTING_DETERMINISTIC "deterministic"
 
 MICA_LAYOUT_ASSERT(offsetof(MicaSettings, find) == sizeof(MicaTable));
+MICA_LAYOUT_ASSERT(offsetof(MicaSettings, option) == sizeof(MicaTable) + 8);
 
 #ifdef __cplusplus
 }

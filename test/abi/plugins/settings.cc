@@ -21,6 +21,10 @@ void EmptyCache(const MicaCall*, const MicaValue*, int64_t, MicaValue* results, 
 }
 
 void Init(const MicaHost*, const MicaRegistrar* r) {
+  static const mica::plugin::Option depth("settings.depth", 3), again("settings.depth", 4),
+      nameless("depth", 5);
+  MICA_PLUGIN_CHECK(again.value() == depth.value() && nameless.value() == 5, MICA_ERROR_INTERNAL,
+                    "An option has two places.");
   mica::plugin::Registrar registrar(r, "cpu");
   registrar.Define("settings::read(str name, int otherwise) -> int");
   registrar.Boxed<&Read>("settings::read");

@@ -55,6 +55,46 @@ def plugins() -> list[dict[str, Any]]:
     return plugins
 
 
+def plugin_options() -> dict[str, int]:
+    """Returns the options that plugins have declared, with their numbers.
+
+    A plugin declares its options when it is opened (`MicaSettings` in <mica/settings.h>), and reads them as it
+    computes.
+
+    Returns:
+        dict of str to int: By name, which begins with the plugin's: "acme.npu.fast_math".
+
+    Example:
+        >>> mica.plugin_options()
+        {}
+    """
+    options: dict[str, int] = _C._plugin_options()
+    return options
+
+
+def set_plugin_option(name: str, value: int) -> None:
+    """Sets an option that a plugin has declared. A plugin that was found and is not open yet is opened.
+
+    What a plugin reads as it is opened is given before: MICA_PLUGIN_OPTIONS="acme.npu.fast_math=1,acme.npu.cores=4" in
+    the environment.
+
+    Args:
+        name (str): The option's name, which begins with the plugin's.
+        value (int): Its number; the plugin says what it means.
+
+    Raises:
+        ValueError: No plugin that is loaded declares it.
+
+    Example:
+        >>> try:
+        ...     mica.set_plugin_option("acme.npu.fast_math", 1)
+        ... except ValueError as error:
+        ...     print(error)
+        No plugin that is loaded declares the option (acme.npu.fast_math). Those that are declared: none.
+    """
+    _C._set_plugin_option(name, value)
+
+
 def disable_plugin(name: str) -> None:
     """Takes a plugin's kernels out of the dispatcher.
 

@@ -174,11 +174,31 @@ PyObject* SetSettingFunction(PyObject*, PyObject* args) {
   });
 }
 
+PyObject* PluginOptionsFunction(PyObject*, PyObject*) {
+  return Guarded([&] {
+    Ref options = Own(PyDict_New());
+    for (const auto& [name, value] : PluginOptions())
+      Check(PyDict_SetItemString(options.get(), name.c_str(), Own(PyLong_FromLongLong(value)).get()));
+    return options.release();
+  });
+}
+PyObject* SetPluginOptionFunction(PyObject*, PyObject* args) {
+  return Guarded([&] {
+    const char* name;
+    long long value;
+    if (!PyArg_ParseTuple(args, "sL:set_plugin_option", &name, &value)) throw PythonErrorIsSet();
+    SetPluginOption(name, value);
+    return NewNone();
+  });
+}
+
 PyMethodDef kFunctions[] = {
     {"get_default_dtype", GetDefaultDType, METH_NOARGS, "get_default_dtype() -> dtype"},
     {"_set_fill_uninitialized", SetFillUninitializedFunction, METH_O, nullptr},
     {"_setting", SettingFunction, METH_VARARGS, nullptr},
     {"_set_setting", SetSettingFunction, METH_VARARGS, nullptr},
+    {"_plugin_options", PluginOptionsFunction, METH_NOARGS, nullptr},
+    {"_set_plugin_option", SetPluginOptionFunction, METH_VARARGS, nullptr},
     {"set_default_dtype", SetDefaultDTypeFunction, METH_O,
      "set_default_dtype(dtype)\n\nOf tensors made from Python floats."},
     {"promote_types", PromoteTypesFunction, METH_VARARGS, "promote_types(type1, type2) -> dtype"},
