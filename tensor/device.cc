@@ -58,7 +58,8 @@ bool IsBackendName(std::string_view name) {
 
 std::atomic<bool (*)(std::string_view)> g_open{nullptr};
 std::atomic<int (*)(int)> g_count{nullptr};
-DeviceHooks Hooks() { return {g_open.load(), g_count.load()}; }
+std::atomic<int (*)(int, int)> g_exchange{nullptr};
+DeviceHooks Hooks() { return {g_open.load(), g_count.load(), g_exchange.load()}; }
 
 thread_local std::array<int16_t, keys::kBackendCount> t_current{};
 
@@ -67,10 +68,24 @@ thread_local std::array<int16_t, keys::kBackendCount> t_current{};
 void SetDeviceHooks(const DeviceHooks& hooks) {
   g_open.store(hooks.open);
   g_count.store(hooks.count);
+  g_exchange.store(hooks.exchange);
 }
 
-int CurrentDeviceNumber(int backend) { return t_current[static_cast<size_t>(backend)]; }
-void SetCurrentDeviceNumber(Device device) { t_current[static_cast<size_t>(device.backend)] = device.index; }
+// A driver has one function for both, so that asking is to set what was current last, and mostly still is.
+int CurrentDeviceNumber(int backend) {
+  int16_t& last = t_current[static_cast<size_t>(backend)];
+  const auto exchange = g_exchange.load();
+  const int now = exchange ? exchange(backend, last) : last;
+  if (now != last) {
+    exchange(backend, now);
+    last = static_cast<int16_t>(now);
+  }
+  return now;
+}
+void SetCurrentDeviceNumber(Device device) {
+  if (const auto exchange = g_exchange.load()) exchange(device.backend, device.index);
+  t_current[static_cast<size_t>(device.backend)] = device.index;
+}
 
 int BackendNameCount() { return Table().count.load(std::memory_order_acquire); }
 
@@ -137,9 +152,9 @@ Device Device::Parse(std::string_view text) {
              ". A device comes with its plugin: `mica doctor` says where plugins are looked for and what "
              "became of each.");
   if (backend <= keys::kMeta) return {static_cast<int16_t>(backend), 0};  // "cpu:3" is the CPU
+  const int count = hooks.count ? hooks.count(backend) : 0;  // opens the plugin, which knows the current one
   if (index < 0) index = CurrentDeviceNumber(backend);
   if (hooks.count) {
-    const int count = hooks.count(backend);
     MICA_CHECK(index < count || count == 0, "The device (", ToAbsl(text), ") does not exist; the backend (",
                BackendName(backend), ") has (", count, ") devices, numbered from 0.");
   }

@@ -30,15 +30,18 @@ struct Device {
   static Device Parse(std::string_view text);
 };
 
-// How to open the plugin of a backend whose name is unknown, and how many devices a
-// backend has. The dispatcher sets them; without, names are those registered.
+// How to open the plugin of a backend whose name is unknown, how many devices a
+// backend has, and how to make one current in its driver, which returns the one that was. The dispatcher sets
+// them; without, names are those registered.
 struct DeviceHooks {
   bool (*open)(std::string_view backend) = nullptr;
   int (*count)(int backend) = nullptr;
+  int (*exchange)(int backend, int number) = nullptr;
 };
 void SetDeviceHooks(const DeviceHooks& hooks);
 
-// The device of a backend that its name alone means on this thread: 0 until another is set, which must exist.
+// The device of a backend that its name alone means on this thread: what is current in the driver, which
+// other libraries may have changed. The one that is set must exist.
 int CurrentDeviceNumber(int backend);
 void SetCurrentDeviceNumber(Device device);
 

@@ -26,6 +26,7 @@ enum class ErrorKind : int {  // the values are those of abi.h
   kZeroDivision = 8,
   kOverflow = 9,
   kInterrupted = 10,
+  kDeviceLost = 11,
 };
 
 class Error : public std::exception {

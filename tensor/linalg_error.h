@@ -2,14 +2,15 @@
 // converging. Python's mica.linalg.LinAlgError, a RuntimeError.
 //
 // A kind of its own beside those of error.h, for few throw or catch it: the formula
-// language (`check.linalg`), and the map to Python's exceptions.
+// language (`check.linalg`), and the map to Python's exceptions. Its number is far from those of abi.h, which
+// go on.
 #pragma once
 
 #include "tensor/error.h"
 
 namespace mica {
 
-inline constexpr ErrorKind kLinAlgError{11};
+inline constexpr ErrorKind kLinAlgError{1000};
 
 }  // namespace mica
 

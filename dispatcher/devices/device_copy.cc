@@ -8,7 +8,9 @@
 #include "dispatcher/devices/device_memory.h"
 #include "dispatcher/devices/devices.h"
 #include "dispatcher/devices/graphs.h"
+#include "dispatcher/devices/late_errors.h"
 #include "dispatcher/devices/pinned_memory.h"
+#include "dispatcher/devices/streams.h"
 #include "dispatcher/registration/earlier_schema.h"
 #include "dispatcher/tables/dispatcher.h"
 #include "tensor/shape.h"
@@ -83,6 +85,7 @@ void ToHost(const Tensor& to, const Tensor& from, bool non_blocking) {
 // Whether a kernel of the device's own copied: its copy_, or its class kernel for
 // pointwise operators on the program of `fill.Tensor`, which stores what it loads.
 bool CopiedByKernel(const StructuredContext& own, const Tensor& to, const Tensor& from) {
+  RaiseLate(to.device());
   const MicaValue args[3] = {AbiType<const Tensor&>::Box(to.impl()), AbiType<const Tensor&>::Box(from.impl()),
                              AbiType<bool>::Box(0)};
   MicaStatus status = BareStatus(MICA_ERROR_NOT_IMPLEMENTED);
@@ -100,7 +103,8 @@ bool CopiedByKernel(const StructuredContext& own, const Tensor& to, const Tensor
     if (call.program) status = CallClassKernels(own, call, args, 2, &out, 1);
   }
   if (Refused(status)) return false;
-  ThrowIfError(status);
+  RaiseReported(to.device(), status);
+  Launched(to.device(), "copy_", CurrentStream(to.device()));
   return true;
 }
 

@@ -1,7 +1,9 @@
 #include "dispatcher/devices/device_memory.h"
 
+#include <algorithm>
 #include <array>
 #include <cstring>
+#include <functional>
 #include <iterator>
 #include <memory>
 #include <mutex>
@@ -9,7 +11,6 @@
 #include <utility>
 #include <vector>
 
-#include "absl/cleanup/cleanup.h"
 #include "dispatcher/devices/devices.h"
 #include "dispatcher/devices/graphs.h"
 #include "dispatcher/devices/late_errors.h"
@@ -51,7 +52,7 @@ class PluginMemory : public RawMemory {
     }
     if (CodeOf(s) != MICA_ERROR_OUT_OF_MEMORY) RaiseReported(At(index), s);
     DropStatus(s);
-    ReleaseDoneCopies();
+    GiveBackUnused();
     return nullptr;
   }
   void Free(int index, void* data, int64_t size, uint64_t stream) override {
@@ -82,7 +83,10 @@ class PluginMemory : public RawMemory {
   uint64_t RecordEvent(int index, uint64_t stream) override {
     const MicaDeviceTable* t = Table();
     uint64_t event = 0;
-    if (!t || Failed(index, t->event_create(t->context, index, &event))) return kDone;
+    if (!t) return kDone;
+    if (Failed(index, t->event_create_with ? t->event_create_with(t->context, index, 0, &event)
+                                           : t->event_create(t->context, index, &event)))
+      return kDone;
     if (!Failed(index, t->event_record(t->context, index, event, stream)))
       return reinterpret_cast<uint64_t>(new GivenEvent{t, event});
     KeepLate(At(index), t->event_destroy(t->context, index, event));
@@ -111,7 +115,6 @@ class PluginMemory : public RawMemory {
   void Copy(int index, void* to, const void* from, int64_t size) override {
     const Device place = At(index);
     const MicaDeviceTable& table = DeviceTableOf(place);
-    const DeviceGuard current(place);
     const uint64_t stream = CurrentStream(index);
     RaiseLate(place);
     RaiseReported(place, table.copy(table.context, to, place.ToAbi(), from, place.ToAbi(), size, stream));
@@ -161,7 +164,6 @@ namespace {
 void Queue(void* to, Device to_device, const void* from, Device from_device, int64_t size) {
   const Device runs = to_device.is_cpu() ? from_device : to_device;
   const MicaDeviceTable& table = DeviceTableOf(runs);
-  const DeviceGuard current(runs);
   const uint64_t stream = CurrentStream(runs);
   RaiseLate(runs);
   RaiseReported(runs,
@@ -169,18 +171,25 @@ void Queue(void* to, Device to_device, const void* from, Device from_device, int
   Launched(runs, "copy_", stream);
 }
 
-// A copy under way, and what it reads and writes.
-struct UnderWay {
-  std::unique_ptr<Event> done;
-  Tensor to, from;
+// Memory that work of a device still uses: what is called once the events have passed gives it back.
+struct InUse {
+  Device device;
+  std::vector<std::unique_ptr<Event>> until;  // none: not recorded yet
+  std::function<void()> give_back;
 };
-struct Copies {
+struct AllInUse {
   std::mutex mutex;
-  std::vector<UnderWay> list;
+  std::vector<InUse> list;
 };
-Copies& CopiesUnderWay() {
-  static Copies* copies = new Copies();  // never destroyed: devices end first
-  return *copies;
+AllInUse& MemoryInUse() {
+  static AllInUse* in_use = new AllInUse();  // never destroyed: devices end first
+  return *in_use;
+}
+
+void Add(InUse memory) {
+  AllInUse& all = MemoryInUse();
+  const std::lock_guard lock(all.mutex);
+  all.list.push_back(std::move(memory));
 }
 
 }  // namespace
@@ -216,49 +225,62 @@ void CopyBytesLater(const Tensor& to, const Tensor& from) {
     recording->Keep(from);
     return;
   }
-  auto done = std::make_unique<Event>();
-  done->Record({runs, CurrentStream(runs)});
-  {
-    Copies& copies = CopiesUnderWay();
-    const std::lock_guard lock(copies.mutex);
-    copies.list.push_back({std::move(done), to, from});
-  }
-  ReleaseDoneCopies();
+  InUse memory{runs, {}, [to, from] {}};
+  memory.until.push_back(std::make_unique<Event>());
+  memory.until.back()->Record({runs, CurrentStream(runs)});
+  Add(std::move(memory));
+  GiveBackUnused();
+}
+
+void AfterQueuedWork(Device device, std::function<void()> give_back) {
+  Add({device, {}, std::move(give_back)});
+  GiveBackUnused();
 }
 
 namespace {
-// Whether nothing is to be waited for, without waiting. A device that has ended, or fails, does nothing more.
-bool IsDone(Event& event) {
-  const MicaDeviceTable* const table = LiveDeviceTable(event.device().backend);
-  if (!table) return true;
-  if (!table->event_query) return false;
-  bool done = true;
-  KeepLate(event.device(), CatchAll([&] { done = event.Query(); }));
-  return done;
+// Raises nothing that was kept, which is of other work.
+bool IsIdle(const StreamRef& stream) {
+  const MicaDeviceTable& table = DeviceTableOf(stream.device);
+  int32_t done = 0;
+  if (table.stream_query)
+    RaiseReported(stream.device,
+                  table.stream_query(table.context, stream.device.index, stream.handle, &done));
+  return done != 0;
+}
+
+// Whether nothing is to be waited for. A device that has ended, or fails, does nothing more.
+bool IsUnused(InUse& memory) {
+  if (!LiveDeviceTable(memory.device.backend)) return true;
+  bool unused = true;
+  KeepLate(memory.device, CatchAll([&] {
+             if (memory.until.empty())
+               for (const StreamRef& stream : StreamsOf(memory.device)) {
+                 if (IsIdle(stream)) continue;
+                 memory.until.push_back(std::make_unique<Event>());
+                 memory.until.back()->Record(stream);
+               }
+             for (const auto& event : memory.until) unused = unused && event->Query();
+           }));
+  return unused;
 }
 }  // namespace
 
-void ReleaseDoneCopies() {
+void GiveBackUnused() {
   if (Recording()) return;
-  Copies& copies = CopiesUnderWay();
-  std::vector<UnderWay> asked, done;  // freed without the lock
+  AllInUse& all = MemoryInUse();
+  std::vector<InUse> asked, unused;  // asked, and given back, without the lock
   {
-    const std::lock_guard lock(copies.mutex);
-    asked.swap(copies.list);
+    const std::lock_guard lock(all.mutex);
+    asked.swap(all.list);
   }
-  const absl::Cleanup put_back = [&] {
-    const std::lock_guard lock(copies.mutex);
-    std::move(asked.begin(), asked.end(), std::back_inserter(copies.list));
-  };
-  for (size_t i = 0; i < asked.size();) {
-    if (!IsDone(*asked[i].done)) {
-      ++i;
-      continue;
-    }
-    done.push_back(std::move(asked[i]));
-    asked[i] = std::move(asked.back());
-    asked.pop_back();
+  const auto used =
+      std::partition(asked.begin(), asked.end(), [](InUse& memory) { return !IsUnused(memory); });
+  std::move(used, asked.end(), std::back_inserter(unused));
+  {
+    const std::lock_guard lock(all.mutex);
+    std::move(asked.begin(), used, std::back_inserter(all.list));
   }
+  for (InUse& memory : unused) memory.give_back();
 }
 
 namespace {

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 
 #include "tensor/tensor.h"
 
@@ -22,9 +23,13 @@ void CopyBytesLater(const Tensor& to, const Tensor& from);
 // The same from a CPU tensor whose memory may be written as soon as this returns: it is copied aside first,
 // or the copy is waited for.
 void CopyBytesAside(const Tensor& to, const Tensor& from);
-// Lets go of what the copies that are done kept alive: whoever waits for a device calls it, the next such
-// copy, and a device that has no memory left.
-void ReleaseDoneCopies();
+// Calls `give_back` once the device has done all that was queued in its streams, on whatever thread: for
+// memory of others that kernels may still use. At once where nothing is queued, or the device has ended;
+// never where the process ends before. What a recorded graph uses at its replays is its maker's to keep.
+void AfterQueuedWork(Device device, std::function<void()> give_back);
+// Gives back what those copies and that work are done with: whoever waits for a device calls it, the next
+// such copy, and a device that has no memory left.
+void GiveBackUnused();
 // `size` bytes of the device's memory become `byte`, in the order of its current stream. False where the
 // device declines (NOT_IMPLEMENTED), and nothing was written.
 bool FillBytes(void* data, Device device, uint8_t byte, int64_t size);

@@ -5,14 +5,14 @@
 #include <algorithm>
 #include <array>
 #include <atomic>
+#include <cstdio>
 #include <cstdlib>
-#include <cstring>
-#include <memory>
 #include <mutex>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "dispatcher/devices/device_memory.h"
+#include "dispatcher/devices/driven_table.h"
 #include "dispatcher/devices/late_errors.h"
 #include "dispatcher/devices/streams.h"
 #include "dispatcher/plugins/plugins.h"
@@ -64,6 +64,20 @@ void ForgetUsedDevices() {
     if (device.used.load(std::memory_order_relaxed)) device.forked.store(true, std::memory_order_relaxed);
 }
 
+// What nobody can be told any more by an exception.
+void SayAtExit(const std::string& sentence) {
+  std::fprintf(stderr, "mica: error at exit: %s\n", sentence.c_str());
+}
+void SayAtExit(MicaStatus status) {
+  if (!status) return;
+  if (CodeOf(status) == MICA_ERROR_DEVICE_LOST && AnyLost()) return DropStatus(status);  // as was raised
+  try {
+    ThrowStatus(status);
+  } catch (const std::exception& e) {
+    SayAtExit(e.what());
+  }
+}
+
 // Before static destructors: wait for all work, then let go of the drivers. A child
 // leaves that to its parent.
 void EndDevices() {
@@ -72,10 +86,11 @@ void EndDevices() {
   const auto each = [](auto step) {
     std::lock_guard lock(AllPublished().mutex);
     for (const MicaDeviceTable* t : AllPublished().tables)
-      if (t->*step) DropStatus((t->*step)(t->context));
+      if (t->*step) SayAtExit((t->*step)(t->context));
   };
   DestroyIdleStreams(-1);
   each(&MicaDeviceTable::quiesce);
+  for (const std::string& sentence : TakeLateErrors()) SayAtExit(sentence);
   g_ended.store(true, std::memory_order_release);
   each(&MicaDeviceTable::detach);
 }
@@ -90,6 +105,12 @@ std::string WithoutFields(const char* name, const MicaDeviceTable& table) {
   return "";
 }
 
+// Whether other libraries take DLPack's number for memory of a device: not for the host's, pinned and
+// managed.
+bool IsDeviceOfDlpack(int64_t type) {
+  return type > 1 && type < 65536 && type != 3 && type != 11 && type != 13;
+}
+
 }  // namespace
 
 absl::Status CheckDeviceTable(const char* name, const MicaDeviceTable* table) {
@@ -101,21 +122,21 @@ absl::Status CheckDeviceTable(const char* name, const MicaDeviceTable* table) {
                                                    ")."));
   if (const std::string missing = WithoutFields(name, *table); !missing.empty())
     return absl::InvalidArgumentError(missing);
+  if (MICA_HAS(table, dlpack_type) && !IsDeviceOfDlpack(table->dlpack_type))
+    return absl::InvalidArgumentError(absl::StrCat(
+        "The device table of (", name, ") gives its memory the DLPack type (", table->dlpack_type,
+        "), which is no device's: 1, 3, 11 and 13 are memory that the host reads, and numbers "
+        "outside of 1 to 65535 are none. Give the device's own, or 0 for an extension device."));
   return absl::OkStatus();
 }
 
-const MicaDeviceTable* KeepDeviceTable(const MicaDeviceTable& table) {
-  // A table of an older minor is shorter: copy what there is, the rest is NULL.
-  auto copy = std::make_unique<MicaDeviceTable>();
-  std::memset(copy.get(), 0, sizeof(MicaDeviceTable));
-  std::memcpy(copy.get(), &table, std::min<size_t>(table.struct_size, sizeof(MicaDeviceTable)));
-  copy->struct_size = sizeof(MicaDeviceTable);
-  return copy.release();
-}
+const MicaDeviceTable* KeepDeviceTable(const MicaDeviceTable& table) { return DriveTable(table); }
 
 void PublishDeviceTable(const char* name, const MicaDeviceTable* kept) {
   const int backend = RegisterBackendName(name);
   if (kept->dlpack_type) SetDlpackType(backend, static_cast<int32_t>(kept->dlpack_type));
+  SetBackendOf(*kept, backend);
+  ForgetLost(backend);
   At(backend).table.store(kept, std::memory_order_release);
   At(backend).count.store(-1, std::memory_order_release);
   if (backend == keys::kCpu) return;
@@ -203,6 +224,32 @@ DeviceProperties PropertiesOf(Device device) {
           raw.multiprocessors,      raw.warp_size};
 }
 
+std::optional<int64_t> AttributeOf(Device device, std::string_view key) {
+  if (device.backend < 2) return std::nullopt;
+  const MicaDeviceTable& table = DeviceTableOf(device);
+  if (!table.attribute) return std::nullopt;
+  int64_t number = 0;
+  const MicaStatus status =
+      table.attribute(table.context, device.index, {key.data(), static_cast<int64_t>(key.size())}, &number);
+  if (status && CodeOf(status) == MICA_ERROR_NOT_IMPLEMENTED) {
+    DropStatus(status);
+    return std::nullopt;
+  }
+  RaiseReported(device, status);
+  return number;
+}
+
+bool CanAccessPeer(Device device, Device peer) {
+  MICA_CHECK_VALUE(device.backend == peer.backend, "The devices (", device.ToString(), ") and (",
+                   peer.ToString(), ") are of two backends, which do not reach each other's memory.");
+  const MicaDeviceTable& table = DeviceTableOf(device);
+  static_cast<void>(DeviceTableOf(peer));  // that it exists
+  if (!table.peer_access || device == peer) return false;
+  int32_t can = 0;
+  RaiseReported(device, table.peer_access(table.context, device.index, peer.index, &can));
+  return can != 0;
+}
+
 void DeviceGuard::Enter(Device device) {
   if (DeviceCount(device.backend) < 2) return;
   const MicaDeviceTable& table = DeviceTableOf(device);
@@ -218,11 +265,22 @@ void DeviceGuard::Leave() {
 }
 
 namespace {
+// Makes a device current in the driver, and returns which was; the number itself where the driver has no say:
+// with one device, after its end, or when it fails, as the next call then says.
+int ExchangeInDriver(int backend, int number) {
+  const MicaDeviceTable* const table = LiveDeviceTable(backend);
+  if (!table || DeviceCount(backend) < 2) return number;
+  int32_t before = number;
+  const MicaStatus failed = table->exchange_device(table->context, number, &before);
+  DropStatus(failed);
+  return failed ? number : before;
+}
+
 // Set when libmica is opened: names of devices are asked for from then on.
 [[maybe_unused]] const bool g_hooks_set = [] {
   SetDeviceHooks(
       {[](std::string_view name) { return EnsureProvider(absl::StrCat("backend:", std::string(name))); },
-       &DeviceCount});
+       &DeviceCount, &ExchangeInDriver});
   return true;
 }();
 }  // namespace

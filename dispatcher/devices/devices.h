@@ -8,7 +8,9 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
+#include <string_view>
 
 #include <mica/abi.h>
 #include "absl/status/status.h"
@@ -18,8 +20,8 @@ namespace mica {
 
 // OK when the table has the right ABI and every mandatory function.
 absl::Status CheckDeviceTable(const char* name, const MicaDeviceTable* table);
-// A copy in today's size that lives as long as the process; what an older table did
-// not have is NULL.
+// The table by which the host drives it (driven_table.h), which lives as long as the process; what an older
+// table did not have is NULL.
 const MicaDeviceTable* KeepDeviceTable(const MicaDeviceTable& table);
 // Gives the backend its name and index, puts the host's caching allocator over its
 // memory, and makes `kept` the table that it is driven by from now on.
@@ -44,6 +46,10 @@ struct DeviceProperties {
   int warp_size = 0;
 };
 DeviceProperties PropertiesOf(Device device);
+// A number that describes the device, by a key of its own or of abi.h; none where it does not know the key.
+std::optional<int64_t> AttributeOf(Device device, std::string_view key);
+// Whether kernels of the device can read memory of another of its backend.
+bool CanAccessPeer(Device device, Device peer);
 
 // Makes the device current for this thread in its backend's own runtime until the guard ends, which what runs
 // on the device needs. The driver is asked each time, as other libraries change its current device, too; free

@@ -189,10 +189,7 @@ RecordedWork::RecordedWork(const StreamRef& stream, const MicaDeviceTable* giver
 RecordedWork::~RecordedWork() {
   if (handle_ != 0 && LiveDeviceTable(device().backend)) {
     last_replay_.Finish();
-    KeepLate(device(), CatchAll([&] {
-               const DeviceGuard current(device());
-               ThrowIfError(giver_->graph_destroy(giver_->context, device().index, handle_));
-             }));
+    KeepLate(device(), giver_->graph_destroy(giver_->context, device().index, handle_));
   }
   for (const auto& drawn : words_) drawn->generator->Release();
 }
@@ -239,7 +236,6 @@ MicaStatus RecordedWork::Stop() {
   recording_ = false;
   const MicaStatus s = CatchAll([&] {
     DeviceTableOf(device());  // that it lives
-    const DeviceGuard current(device());
     ThrowIfError(giver_->capture_end(giver_->context, device().index, stream_.handle, &handle_));
   });
   if (s) handle_ = 0;
@@ -269,7 +265,6 @@ void RecordedWork::Replay(const StreamRef& stream) {
   MICA_CHECK(giver_ == &table, "The plugin of the device (", device().ToString(),
              ") was replaced since the graph was recorded; record it again.");
   RefuseWhileRecording(stream.device, "The replay of another graph");
-  const DeviceGuard current(stream.device);
   if (!(last_stream_ == stream)) last_replay_.Wait(stream);  // never twice at once
   for (const auto& words : words_) SetNext(*words);
   RaiseLate(stream.device);
@@ -302,7 +297,6 @@ void DeviceGraph::Begin(const StreamRef& stream, std::shared_ptr<MemoryPool> poo
   MICA_CHECK(stream.handle != 0, "The default stream of the device (", device.ToString(),
              ") cannot be recorded; make another one current, as `with mica.cuda.graph(g):` does.");
   if (!pool) pool = MemoryPool::Of(device, MemoryPool::NewId());
-  const DeviceGuard current(device);
   auto work = std::make_shared<RecordedWork>(stream, &table, std::move(pool));
   ThrowIfError(work->Start());
   thread.work = work_ = std::move(work);

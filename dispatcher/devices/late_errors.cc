@@ -34,6 +34,9 @@ struct Launch {
 };
 struct Log {
   std::atomic<MicaStatus> late{nullptr};
+  std::atomic<bool> lost{false};
+  std::string lost_words;         // of the status that said so, and what ran; guarded by Logs::mutex
+  std::atomic<bool> told{false};  // that it is lost
   std::atomic<uint64_t> count{0};
   std::atomic<uint64_t> waited{0};  // the launches before this one were waited for
   std::array<Launch, kKept> launches;
@@ -44,14 +47,21 @@ struct Log {
   }
 };
 
-// Logs are never destroyed: devices end after statics do.
+struct Logs {
+  std::mutex mutex;
+  std::map<std::pair<int, int>, std::unique_ptr<Log>> of;  // by backend and number
+};
+// Never destroyed: devices end after statics do.
+Logs& AllLogs() {
+  static auto* logs = new Logs();
+  return *logs;
+}
 Log& LogOf(Device device) {
   static thread_local std::pair<Device, Log*> last{{}, nullptr};
   if (last.second && last.first == device) return *last.second;
-  static std::mutex mutex;
-  static auto* logs = new std::map<std::pair<int, int>, std::unique_ptr<Log>>();
-  const std::lock_guard lock(mutex);
-  std::unique_ptr<Log>& log = (*logs)[{device.backend, device.index}];
+  Logs& logs = AllLogs();
+  const std::lock_guard lock(logs.mutex);
+  std::unique_ptr<Log>& log = logs.of[{device.backend, device.index}];
   if (!log) log = std::make_unique<Log>();
   last = {device, log.get()};
   return *log;
@@ -105,6 +115,20 @@ std::string RanSentence(Device device) {
   }
 }
 
+std::string LostSentence(Device device) {
+  Log& log = LogOf(device);
+  const std::lock_guard lock(AllLogs().mutex);
+  return absl::StrCat("The device (", device.ToString(),
+                      ") is lost and does nothing more in this process; tensors of the CPU and of other "
+                      "devices can still be used and saved.",
+                      log.lost_words);
+}
+
+[[noreturn]] void ThrowLost(Device device) {
+  LogOf(device).told.store(true);
+  MICA_THROW(kDeviceLost, LostSentence(device));
+}
+
 bool Blocking() {
   static const bool blocking = [] {
     const char* const value = std::getenv("MICA_LAUNCH_BLOCKING");
@@ -117,6 +141,10 @@ bool Blocking() {
 
 void KeepLate(Device device, MicaStatus status) noexcept {
   if (!status) return;
+  if (CodeOf(status) == MICA_ERROR_DEVICE_LOST) {  // as every later call says
+    NoteLost(device, status);
+    return DropStatus(status);
+  }
   MicaStatus none = nullptr;
   const MicaStatus kept = CatchAll([&] { ThrowReported(device, status); });
   if (!LogOf(device).late.compare_exchange_strong(none, kept)) DropStatus(kept);
@@ -125,18 +153,76 @@ void KeepLate(Device device, MicaStatus status) noexcept {
 void RaiseReported(Device device, MicaStatus status) {
   if (!status) [[likely]]
     return;
+  const bool lost = CodeOf(status) == MICA_ERROR_DEVICE_LOST;
+  if (lost) NoteLost(device, status);
   if (const MicaStatus kept = LogOf(device).late.exchange(nullptr)) {
     DropStatus(status);
     ThrowStatus(kept);
   }
-  ThrowReported(device, status);
+  if (!lost) ThrowReported(device, status);
+  DropStatus(status);
+  ThrowLost(device);
 }
 
 void RaiseLate(Device device) {
-  std::atomic<MicaStatus>& late = LogOf(device).late;
-  if (!late.load(std::memory_order_relaxed)) [[likely]]
+  Log& log = LogOf(device);
+  if (!log.late.load(std::memory_order_relaxed) && !log.lost.load(std::memory_order_relaxed)) [[likely]]
     return;
-  if (const MicaStatus kept = late.exchange(nullptr)) ThrowStatus(kept);
+  if (const MicaStatus kept = log.late.exchange(nullptr)) ThrowStatus(kept);
+  if (log.lost.load()) ThrowLost(device);
+}
+
+void NoteLost(Device device, MicaStatus status) {
+  Log& log = LogOf(device);
+  if (log.lost.load()) return;
+  std::string words;
+  if (!IsBareCode(status) && status->message_length > 0)
+    words = absl::StrCat(" It said: ",
+                         absl::string_view(status->message, static_cast<size_t>(status->message_length)));
+  absl::StrAppend(&words, RanSentence(device));
+  const std::lock_guard lock(AllLogs().mutex);
+  if (!log.lost.load()) log.lost_words = std::move(words);
+  log.lost.store(true);
+}
+
+bool IsLost(Device device) { return LogOf(device).lost.load(std::memory_order_relaxed); }
+
+bool AnyLost() {
+  Logs& logs = AllLogs();
+  const std::lock_guard lock(logs.mutex);
+  return std::any_of(logs.of.begin(), logs.of.end(),
+                     [](const auto& entry) { return entry.second->lost.load(); });
+}
+
+void ForgetLost(int backend) {
+  Logs& logs = AllLogs();
+  const std::lock_guard lock(logs.mutex);
+  for (const auto& [place, log] : logs.of)
+    if (place.first == backend) {
+      log->lost.store(false);
+      log->told.store(false);
+    }
+}
+
+std::vector<std::string> TakeLateErrors() {
+  std::vector<std::pair<Device, Log*>> logs;
+  {
+    const std::lock_guard lock(AllLogs().mutex);
+    for (const auto& [place, log] : AllLogs().of)
+      logs.push_back({{static_cast<int16_t>(place.first), static_cast<int16_t>(place.second)}, log.get()});
+  }
+  std::vector<std::string> sentences;
+  for (const auto& [device, log] : logs) {
+    if (log->lost.load() && !log->told.load()) sentences.push_back(LostSentence(device));
+    const MicaStatus kept = log->late.exchange(nullptr);
+    if (!kept) continue;
+    try {
+      ThrowStatus(kept);
+    } catch (const std::exception& e) {
+      sentences.emplace_back(e.what());
+    }
+  }
+  return sentences;
 }
 
 void Launched(Device device, const char* what, uint64_t stream) {

@@ -1,5 +1,6 @@
 #include "dispatcher/devices/streams.h"
 
+#include <algorithm>
 #include <atomic>
 #include <mutex>
 #include <utility>
@@ -110,6 +111,10 @@ Stream Stream::Create(Device device, int priority) {
   stream.ref_.device = device;
   if (device.backend < 2) return stream;
   const MicaDeviceTable& table = DeviceTableOf(device);
+  if (table.priority_range) {
+    const auto [least, greatest] = PriorityRange(device);
+    priority = std::min(std::max(priority, greatest), least);
+  }
   Streams& all = AllStreams();
   {
     std::lock_guard lock(all.mutex);
@@ -126,6 +131,20 @@ Stream Stream::Create(Device device, int priority) {
   std::lock_guard lock(all.mutex);
   all.made.push_back({stream.ref_, priority, &table, stream.lease_});
   return stream;
+}
+
+std::pair<int, int> PriorityRange(Device device) {
+  MICA_CHECK_IMPLEMENTED(device.backend >= 2 && DeviceTableOf(device).priority_range, "The device (",
+                         device.ToString(),
+                         ") does not say which priorities its streams have: `priority_range` lacks in its "
+                         "table; leave `priority` at 0.");
+  const MicaDeviceTable& table = DeviceTableOf(device);
+  int32_t least = 0, greatest = 0;
+  RaiseReported(device, table.priority_range(table.context, device.index, &least, &greatest));
+  MICA_CHECK(greatest <= least, "The device (", device.ToString(),
+             ") says that its streams' priorities go from (", least, "), the lowest, to (", greatest,
+             "); the highest is the smaller number.");
+  return {least, greatest};
 }
 
 bool AnyStreamChosen() { return g_any_chosen.load(std::memory_order_relaxed); }
@@ -161,7 +180,7 @@ void SynchronizeStream(const StreamRef& stream) {
     const WaitedFor waited(stream.device, stream.handle);
     RaiseReported(stream.device, table.stream_sync(table.context, stream.device.index, stream.handle));
   }
-  ReleaseDoneCopies();
+  GiveBackUnused();
   RaiseLate(stream.device);
 }
 
@@ -181,21 +200,27 @@ bool QueryStream(const StreamRef& stream) {
   return now.Query();
 }
 
+std::vector<StreamRef> StreamsOf(Device device) {
+  const MicaDeviceTable* const table = DeviceTable(device.backend);
+  std::vector<StreamRef> streams{{device, 0}};
+  if (const uint64_t current = CurrentStream(device)) streams.push_back({device, current});
+  {
+    Streams& all = AllStreams();
+    std::lock_guard lock(all.mutex);
+    for (const Made& m : all.made)
+      if (m.ref.device == device && m.giver == table && !(m.ref == streams.back())) streams.push_back(m.ref);
+  }
+  std::erase_if(streams, [](const StreamRef& s) { return IsRecorded(s); });
+  return streams;
+}
+
 namespace {
 // Calls f with what the device says to each wait that is needed.
 template <typename F>
 void WaitForAll(Device device, const MicaDeviceTable& table, F&& f) {
   const DeviceWait waits(device);
   if (table.device_sync && !AnyRecordingOn(device)) return f(table.device_sync(table.context, device.index));
-  std::vector<StreamRef> streams{{device, 0}};
-  {
-    Streams& all = AllStreams();
-    std::lock_guard lock(all.mutex);
-    for (const Made& m : all.made)
-      if (m.ref.device == device && m.giver == &table) streams.push_back(m.ref);
-  }
-  for (const StreamRef& s : streams)
-    if (!IsRecorded(s)) f(table.stream_sync(table.context, device.index, s.handle));
+  for (const StreamRef& s : StreamsOf(device)) f(table.stream_sync(table.context, device.index, s.handle));
 }
 }  // namespace
 
@@ -206,7 +231,7 @@ void SynchronizeDevice(Device device) {
     const WaitedFor waited(device);
     WaitForAll(device, DeviceTableOf(device), [&](MicaStatus s) { RaiseReported(device, s); });
   }
-  ReleaseDoneCopies();
+  GiveBackUnused();
   RaiseLate(device);
 }
 
@@ -223,6 +248,14 @@ void RecordStream(const Tensor& t, uint64_t stream) {
 
 Event::~Event() { Destroy(); }
 
+void Event::Make(const MicaDeviceTable& table, Device device) {
+  Destroy();
+  RaiseReported(device, table.event_create_with
+                            ? table.event_create_with(table.context, device.index, flags_, &handle_)
+                            : table.event_create(table.context, device.index, &handle_));
+  giver_ = &table;
+}
+
 void Event::Destroy() {
   if (giver_ && LiveDeviceTable(device_.backend))
     KeepLate(device_, giver_->event_destroy(giver_->context, device_.index, handle_));
@@ -235,11 +268,7 @@ void Event::Record(const StreamRef& stream) {
              "), and the stream to (", stream.device.ToString(), "); make an event for each device.");
   if (stream.device.backend >= 2) {
     const MicaDeviceTable& table = DeviceTableOf(stream.device);
-    if (giver_ != &table) {
-      Destroy();
-      RaiseReported(stream.device, table.event_create(table.context, stream.device.index, &handle_));
-      giver_ = &table;
-    }
+    if (giver_ != &table) Make(table, stream.device);
     recorded_ = true;
     device_ = stream.device;
     recording_ = recording ? recording->number() : 0;
@@ -262,7 +291,7 @@ void Event::Synchronize() {
   RefuseWhileRecording(device_, "Waiting for an event");
   static_cast<void>(DeviceTableOf(device_));  // that it lives
   RaiseReported(device_, giver_->event_sync(giver_->context, device_.index, handle_));
-  ReleaseDoneCopies();
+  GiveBackUnused();
   RaiseLate(device_);
 }
 
@@ -291,6 +320,9 @@ double Event::ElapsedMilliseconds(Event& end) {
              device_.ToString(), "), one of which took the other's place.");
   MICA_CHECK_IMPLEMENTED(device_.backend >= 2 && DeviceTableOf(device_).event_elapsed, "The device (",
                          device_.ToString(), ") has no `event_elapsed` in its table; measure on the host.");
+  MICA_CHECK(flags_ & end.flags_ & MICA_EVENT_TIMED,
+             "The time between two events needs both to be made to be timed; make them with "
+             "enable_timing=True.");
   double milliseconds = 0;
   RaiseReported(device_,
                 giver_->event_elapsed(giver_->context, device_.index, handle_, end.handle_, &milliseconds));

@@ -11,6 +11,8 @@
 
 #include <cstdint>
 #include <memory>
+#include <utility>
+#include <vector>
 
 #include "tensor/device.h"
 #include "tensor/tensor.h"
@@ -33,7 +35,7 @@ struct StreamRef {
 class Stream {
  public:
   Stream() = default;  // stream 0 of the CPU
-  // A stream that nobody else holds.
+  // A stream that nobody else holds. A priority that the device does not have means the next that it has.
   static Stream Create(Device device, int priority);
   // The stream of that handle, shared. Stream 0, and one that a plugin made for
   // itself, counts nothing.
@@ -48,6 +50,9 @@ class Stream {
   StreamRef ref_;
   std::shared_ptr<const Lease> lease_;
 };
+// The priorities of a device's streams, the lowest and the highest, which is the smaller number; throws a
+// kNotImplemented Error where the device does not say.
+std::pair<int, int> PriorityRange(Device device);
 // Destroys the streams that wait in the pool: of one backend, or of all (-1).
 void DestroyIdleStreams(int backend);
 
@@ -65,6 +70,10 @@ class StreamGuard {
   const uint64_t before_;
 };
 
+// The device's streams that the host knows, the default one and this thread's current one among them, but
+// those that are recorded.
+std::vector<StreamRef> StreamsOf(Device device);
+
 void SynchronizeStream(const StreamRef& stream);
 // Whether all work of the stream is done.
 bool QueryStream(const StreamRef& stream);
@@ -80,7 +89,8 @@ void RecordStream(const Tensor& t, uint64_t stream);
 // A point in a stream's work. Made for a device by its first Record.
 class Event {
  public:
-  Event() = default;
+  // Flags of MICA_EVENT_*, which say what it is for.
+  explicit Event(uint64_t flags = 0) : flags_(flags) {}
   Event(const Event&) = delete;
   Event& operator=(const Event&) = delete;
   ~Event();
@@ -89,13 +99,15 @@ class Event {
   void Synchronize();                    // this thread waits
   // Waits, too, and keeps what the device says for who next waits for it.
   void Finish() noexcept;
-  bool Query();  // true, too, when never recorded
-  double ElapsedMilliseconds(Event& end);
+  bool Query();                            // true, too, when never recorded
+  double ElapsedMilliseconds(Event& end);  // kRuntime Error unless both are of MICA_EVENT_TIMED
   bool recorded() const { return recorded_; }
   Device device() const { return device_; }
 
  private:
+  void Make(const MicaDeviceTable& table, Device device);
   void Destroy();
+  const uint64_t flags_;
   Device device_;
   const MicaDeviceTable* giver_ =
       nullptr;  // that made it, and alone knows it, also when another build took its place

@@ -39,13 +39,15 @@ const char* SentenceOfCode(int64_t code) {
       return "The kernel ran out of memory.";
     case MICA_ERROR_INTERRUPTED:
       return "The call was interrupted.";
+    case MICA_ERROR_DEVICE_LOST:
+      return "The device is lost: it does nothing more in this process.";
     default:
       return "The kernel returned an error without a message.";
   }
 }
 
 ErrorKind KindOfCode(int64_t code) {
-  return code >= MICA_ERROR_RUNTIME && code <= MICA_ERROR_INTERRUPTED ? static_cast<ErrorKind>(code)
+  return code >= MICA_ERROR_RUNTIME && code <= MICA_ERROR_DEVICE_LOST ? static_cast<ErrorKind>(code)
                                                                       : ErrorKind::kRuntime;
 }
 

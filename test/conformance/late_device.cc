@@ -9,12 +9,16 @@
 //   objects      no promise: it says that it supports neither x * x nor add
 //   declines     no promise either: it neither fills nor copies to the other device
 //
-// LATE_MICROSECONDS is how long each job takes beside its work (1000). LATE_FAIL=text:n says
+//   rude         every function of the table makes the other device current and leaves it so
+//
+// LATE_MICROSECONDS is how long each job takes beside its work (1000), or the option late.microseconds where
+// it is not negative. LATE_FAIL=text:n says
 // that the n-th kernel from now on fails when it runs, where another text begins again; the next
-// call of its device reports it, whichever that is, and with LATE_LOST each call from then on.
+// call of its device reports it, whichever that is, and with LATE_LOST=words each call from then on. With
+// LATE_LOST=code that call says that the device is lost, and any later one ends the process.
 // The settings are read at each call, so that a process may change them.
 //
-// It has four kernels, mul, add, neg and relu of contiguous float32 tensors, which run in
+// It has five kernels, mul, add, neg and relu of contiguous float32 tensors and copy_ of matrices, which run in
 // their stream as copies do (where that is the default stream, in that of the current
 // device, as on GPUs), and pinned memory. With LATE_SAY it says on stderr what it
 // is asked for: each kernel with its stream, streams made and destroyed, pinned blocks, fills, memory in the
@@ -36,6 +40,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <set>
 #include <stdexcept>
 #include <string>
 #include <thread>
@@ -48,7 +53,13 @@ bool Breaks(const char* promise) {
   return fault && std::string(fault) == promise;
 }
 
+const mica::plugin::Option& Microseconds() {
+  static const mica::plugin::Option option("late.microseconds", -1);
+  return option;
+}
+
 std::chrono::microseconds TimeOfJob() {
+  if (Microseconds().value() >= 0) return std::chrono::microseconds(Microseconds().value());
   const char* const text = std::getenv("LATE_MICROSECONDS");
   return std::chrono::microseconds(text ? std::atoi(text) : 1000);
 }
@@ -179,6 +190,7 @@ class LateDevice {
   }
   void* Allocate(int32_t device, int64_t size) {
     AskHost();
+    BeRude(device);
     void* data = size > Memory() - used_[device] ? nullptr : std::malloc(static_cast<size_t>(size));
     if (!data && Breaks("oom")) throw std::runtime_error("There is no room.");
     if (!data) throw std::bad_alloc();
@@ -187,6 +199,7 @@ class LateDevice {
   }
   void Free(int32_t device, void* data, int64_t size) {
     AskHost();
+    BeRude(device);
     if (Breaks("leak")) return;
     std::free(data);
     used_[device] -= size;
@@ -216,12 +229,14 @@ class LateDevice {
     });
   }
 
-  uint64_t StreamCreate(int32_t, int32_t) {
+  uint64_t StreamCreate(int32_t device, int32_t priority) {
     AskHost();
+    BeRude(device);
     if (Breaks("stream_zero")) return 0;
     const std::lock_guard<std::mutex> lock(mutex_);
     queues_[++handles_] = std::make_unique<Queue>();
     Say("stream %d made\n", static_cast<int>(handles_));
+    if (priority) Say("of priority %d\n", priority);
     return static_cast<uint64_t>(handles_);
   }
   void StreamDestroy(int32_t, uint64_t stream) {
@@ -238,6 +253,7 @@ class LateDevice {
   }
   void StreamSync(int32_t device, uint64_t stream) {
     AskHost();
+    BeRude(device);
     if (!Breaks("stream_sync")) Of(device, stream).Drain();
     Report(device);
   }
@@ -259,13 +275,30 @@ class LateDevice {
     for (Queue* queue : queues) queue->Drain();
     Report(device);
   }
-  uint64_t EventCreate(int32_t) {
+  uint64_t EventCreate(int32_t device) { return EventCreateWith(device, MICA_EVENT_TIMED); }
+  uint64_t EventCreateWith(int32_t device, uint64_t flags) {
     AskHost();
+    BeRude(device);
     const std::lock_guard<std::mutex> lock(mutex_);
+    if (flags) Say("event of flags %d made\n", static_cast<int>(flags));
+    if (flags & MICA_EVENT_TIMED) timed_.insert(static_cast<uint64_t>(handles_ + 1));
     return static_cast<uint64_t>(++handles_);
+  }
+  void PriorityRange(int32_t, int32_t* least, int32_t* greatest) {
+    *least = 0;
+    *greatest = -2;
+  }
+  bool PeerAccess(int32_t device, int32_t peer) { return device < peer; }  // upwards alone
+  int64_t Attribute(int32_t device, MicaStr key) {
+    const std::string name(key.data, static_cast<size_t>(key.size));
+    if (name == MICA_ATTRIBUTE_CAPABILITY_MAJOR) return 7;
+    if (name == MICA_ATTRIBUTE_CAPABILITY_MINOR) return 5;
+    if (name == "late.delay") return 1000 + device;
+    throw mica::plugin::NotImplemented();
   }
   void EventDestroy(int32_t device, uint64_t event) {
     AskHost();
+    BeRude(device);
     if (auto mark = MarkOf(event); mark && Breaks("event_destroy")) mark->Set();
     {
       const std::lock_guard<std::mutex> lock(mutex_);
@@ -275,6 +308,7 @@ class LateDevice {
   }
   void EventRecord(int32_t device, uint64_t event, uint64_t stream) {
     AskHost();
+    BeRude(device);
     auto mark = std::make_shared<Mark>();
     {
       const std::lock_guard<std::mutex> lock(mutex_);
@@ -292,6 +326,7 @@ class LateDevice {
   }
   void EventSync(int32_t device, uint64_t event) {
     AskHost();
+    BeRude(device);
     if (auto mark = MarkOf(event); mark && !Breaks("event_sync")) mark->Wait();
     Report(device);
   }
@@ -303,6 +338,7 @@ class LateDevice {
     return !Breaks("event_query_never") && (!mark || mark->Done());
   }
   double EventElapsed(int32_t, uint64_t start, uint64_t end) {
+    if (!timed_.count(start) || !timed_.count(end)) throw std::runtime_error("An event is not timed.");
     const std::chrono::duration<double, std::milli> time = MarkOf(end)->when - MarkOf(start)->when;
     return Breaks("elapsed") ? 0 : time.count();
   }
@@ -318,6 +354,7 @@ class LateDevice {
     };
     if (Breaks("copy_now") || (Breaks("pinned_now") && (Pinned(to) || Pinned(from)))) return work();
     const int32_t device = to_device.backend ? to_device.index : from_device.index;
+    BeRude(device);
     Of(device, Breaks("copy_stream0") ? 0 : stream).Add(work);
     Report(device);
   }
@@ -386,7 +423,16 @@ class LateDevice {
     const size_t colon = text.find(':');
     return colon != std::string::npos && ++launches_ == std::atoi(text.c_str() + colon + 1);
   }
+  // Whoever sets the current device, as callers of cudaMalloc must, may leave it so.
+  void BeRude(int32_t device) {
+    if (Breaks("rude")) Current() = 1 - device;
+  }
   void Report(int32_t device) {
+    const char* const lost = std::getenv("LATE_LOST");
+    if (failed_[device] && lost && std::string(lost) == "code") {
+      if (told_[device].exchange(true)) std::abort();  // nothing is asked of a device that is lost
+      throw mica::plugin::Error(MICA_ERROR_DEVICE_LOST, "The late device has burnt out.");
+    }
     if (failed_[device] && (std::getenv("LATE_LOST") || failed_[device].exchange(false)))
       throw std::runtime_error("A unit of the late device has trapped.");
   }
@@ -394,11 +440,16 @@ class LateDevice {
   static int64_t KeyOf(int32_t device, uint64_t stream) {
     return stream ? static_cast<int64_t>(stream) : -1 - device;
   }
+
+ public:
+  // The driver's current device, for every library of the process.
   static std::atomic<int32_t>& Current() {
     static std::atomic<int32_t> of_all{0};
     static thread_local std::atomic<int32_t> current{0};
     return Breaks("current") ? of_all : current;
   }
+
+ private:
   // A default stream begins with its first work.
   Queue& Of(int32_t device, uint64_t stream) {
     const std::lock_guard<std::mutex> lock(mutex_);
@@ -426,8 +477,10 @@ class LateDevice {
   std::map<void*, int64_t> ordered_;  // of StreamAllocate
   std::atomic<int64_t> used_[2] = {};
   std::atomic<bool> failed_[2] = {};
-  std::string fail_;  // LATE_FAIL as it was last
-  int launches_ = 0;  // since then
+  std::atomic<bool> told_[2] = {};  // that it is lost
+  std::set<uint64_t> timed_;        // events
+  std::string fail_;                // LATE_FAIL as it was last
+  int launches_ = 0;                // since then
 };
 
 LateDevice& Device() {
@@ -464,7 +517,35 @@ void Relu(const MicaCall* call, MicaTensor* self, MicaTensor* out) {
   Elementwise(call, "relu", self, self, out, [](float x, float) { return std::max(x, 0.0F); });
 }
 
+// copy_(self, src, non_blocking) of matrices of float32, whatever their strides.
+void CopyMatrix(const MicaCall* call, const MicaValue* args, int64_t, MicaValue*, int64_t) {
+  const mica::plugin::TensorRef to(args[0].u.tensor), from(args[1].u.tensor);
+  for (const auto& t : {to, from})
+    if (t.dtype() != MICA_F32 || t.ndim() != 2 || t.size(0) != to.size(0) || t.size(1) != to.size(1))
+      throw mica::plugin::NotImplemented();
+  const int64_t sizes[] = {to.size(0), to.size(1)}, out[] = {to.stride(0), to.stride(1)};
+  const int64_t in[] = {from.stride(0), from.stride(1)};
+  Device().Run(call->stream, "copy_", [=, x = from.data<const float>(), y = to.data<float>()] {
+    for (int64_t i = 0; i < sizes[0] * sizes[1]; ++i) {
+      const int64_t row = i / sizes[1], column = i % sizes[1];
+      y[row * out[0] + column * out[1]] = x[row * in[0] + column * in[1]];
+    }
+  });
+}
+
+// late::exchange_device(int device) -> int: what another library of the process does with the driver's
+// current device; -1 asks for it.
+void Exchange(const MicaCall*, const MicaValue* args, int64_t, MicaValue* results, int64_t) {
+  std::atomic<int32_t>& current = LateDevice::Current();
+  results[0].tag = MICA_VALUE_INT;
+  results[0].u.i = args[0].u.i < 0 ? current.load() : current.exchange(static_cast<int32_t>(args[0].u.i));
+}
+
 void Init(const MicaHost*, const MicaRegistrar* r) {
+  static_cast<void>(Microseconds());  // declares the option
+  mica::plugin::Registrar on_cpu(r, "cpu");
+  on_cpu.Define("late::exchange_device(int device) -> int");
+  on_cpu.Boxed<&Exchange>("late::exchange_device");
   mica::plugin::Registrar registrar(r, "late");
   MicaDeviceTable table = mica::plugin::DeviceTableOf(Device());
   if (std::getenv("LATE_UNPINNED")) table.pinned_allocate = nullptr;
@@ -474,6 +555,7 @@ void Init(const MicaHost*, const MicaRegistrar* r) {
   registrar.Kernel<&Add>("add.out");
   registrar.Kernel<&Neg>("neg.out");
   registrar.Kernel<&Relu>("relu.out");
+  registrar.Boxed<&CopyMatrix>("copy_");
 }
 
 }  // namespace

@@ -148,3 +148,93 @@ print(mica.load(sys.argv[1])["kept"].sum().item(), (mica.ones(4).to("late:1") + 
     settings = {"MICA_PLUGINS": str(late_device), "LATE_LOST": "1"}
     result = ran(START + program, str(tmp_path / "kept.mica"), timeout=60, **settings)
     assert (result.returncode, result.stdout.split()) == (0, ["True", "True", "True", "55", "8.0"]), result
+
+
+def test_a_lost_device_is_asked_nothing_more(late_device: Path, tmp_path: Path) -> None:
+    program = """
+kept, x = mica.arange(10), mica.ones(64).to("late")
+side, other = mica.Stream("late"), mica.ones(64).to("late:1")
+fails(1)
+with mica.stream(side):
+    y = [x * x, x + x]
+    event = side.record_event()
+y[1].record_stream(mica.Stream("late"))
+def lost(call):
+    try:
+        call()
+    except mica.DeviceLostError as e:
+        return str(e)
+print("burnt out" in lost(lambda: mica.synchronize("late")))
+print(*lost(lambda: x + x).splitlines()[0].split(" It may come from earlier work: ")[:1])
+print("mul.Tensor in stream" in lost(lambda: x + x))
+calls = [lambda: x.cpu(), lambda: mica.ones(3).to("late"), lambda: mica.empty(1 << 20, device="late"), side.query,
+         event.synchronize, lambda: mica.Stream("late", -1), lambda: mica.device_properties("late"), lambda: x.copy_(x),
+         lambda: other.to("late:0")]
+print([bool(lost(call)) for call in calls])
+del x, y, event, side
+mica.empty_cache("late")
+mica.save({"kept": kept + 1}, sys.argv[1])
+print(mica.load(sys.argv[1])["kept"].sum().item(), (other + other).sum().item(), mica.late.device_count())
+"""
+    settings = {"MICA_PLUGINS": str(late_device), "LATE_LOST": "code"}
+    done = ran(START + program, str(tmp_path / "kept.mica"), timeout=60, **settings)
+    assert (done.returncode, done.stderr) == (0, ""), done.stderr
+    assert done.stdout.splitlines() == [
+        "True",
+        "The device (late:0) is lost and does nothing more in this process; tensors of the CPU and of other devices "
+        "can still be used and saved. It said: The late device has burnt out.",
+        "True",
+        "[" + ", ".join(["True"] * 7 + ["False", "True"]) + "]",
+        "55 128.0 2",
+    ]
+
+
+def test_a_device_whose_loss_nobody_saw_is_said_at_exit(late_device: Path) -> None:
+    program = """
+import time
+x = mica.ones(64).to("late")
+fails(1)
+y = mica.relu(x)
+time.sleep(0.05)
+del y
+mica.empty_cache("late")
+"""
+    done = ran(START + program, MICA_PLUGINS=str(late_device), LATE_LOST="code")
+    assert done.returncode == 0
+    assert done.stderr.startswith("mica: error at exit: The device (late:0) is lost")
+    assert "burnt out" in done.stderr and "relu in stream (0)" in done.stderr
+
+
+def test_errors_at_exit_are_printed(late_device: Path) -> None:
+    program = """
+import time
+x = mica.ones(64).to("late")
+fails(1)
+y = mica.relu(x)
+time.sleep(0.05)
+del y
+mica.empty_cache("late")
+"""
+    done = ran(START + program, MICA_PLUGINS=str(late_device))
+    assert done.returncode == 0
+    assert done.stderr.startswith("mica: error at exit: A unit of the late device has trapped.")
+    assert "relu in stream (0)" in done.stderr
+
+
+def test_a_copy_by_a_kernel_raises_what_came_late(late_device: Path) -> None:
+    program = """
+import time
+x, y = mica.ones(8, 8).to("late"), mica.zeros(8, 8).to("late")
+fails(1)
+x.copy_(y.t())
+print("copy_ in stream (0)" in error(lambda: mica.synchronize("late")))
+x.copy_(y.t())
+print(mica.fallback_counts().get("late"), x.sum().item())
+fails(1)
+z = mica.relu(x)
+del z
+time.sleep(0.05)
+mica.empty_cache("late")  # keeps the error
+print("relu in stream (0)" in error(lambda: x.copy_(y.t())))
+"""
+    assert run(late_device, program).splitlines() == ["True", "None 0.0", "True"]

@@ -9,6 +9,7 @@ from __future__ import annotations
 from mica import _C
 from mica._C import *  # noqa: F403  (types, dtypes, functions of the runtime)
 from mica._C import (
+    DeviceLostError as DeviceLostError,
     Generator as Generator,
     OutOfMemoryError as OutOfMemoryError,
     Size as Size,
@@ -58,11 +59,11 @@ from mica._runtime import (  # noqa: E402
     disable_plugin as disable_plugin,
     enable_plugin as enable_plugin,
     explain as explain,
-    plugins as plugins,
     plugin_options as plugin_options,
+    plugins as plugins,
     replace_plugin as replace_plugin,
-)
     set_plugin_option as set_plugin_option,
+)
 from mica._tensor.dtype_limits import (  # noqa: E402
     finfo as finfo,
     iinfo as iinfo,

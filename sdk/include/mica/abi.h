@@ -145,6 +145,14 @@ typedef struct MicaDeviceProperties {
   int32_t warp_size;       /* work-items that run in step; 0 unknown */
 } MicaDeviceProperties;
 
+/* What an event is for; the device need not provide what is not asked for. */
+#define MICA_EVENT_TIMED (UINT64_C(1) << 0)  /* event_elapsed measures from it or to it */
+#define MICA_EVENT_SLEEPS (UINT64_C(1) << 1) /* event_sync gives the processor to other threads meanwhile */
+
+/* Keys of MicaDeviceTable.attribute that hosts ask for; a device answers others of its own, too. */
+#define MICA_ATTRIBUTE_CAPABILITY_MAJOR "capability_major" /* 9 of 9.0, as torch.cuda has it */
+#define MICA_ATTRIBUTE_CAPABILITY_MINOR "capability_minor"
+
 /* A device. Streams and events are handles of the device's own; stream 0 is the
  * default stream, which always exists. Work of one stream runs in order; the
  * device may run everything at once and keep no queue at all. `device` is the
@@ -155,7 +163,15 @@ typedef struct MicaDeviceProperties {
  * a block. `copy` has the device's memory at one end or both, and host memory
  * (backend 0) at the other; it may return before it is done, and the host keeps
  * both ends alive until the stream is past it. A stream in `copy` is the one of
- * the destination's device, unless that is the host. */
+ * the destination's device, unless that is the host.
+ *
+ * The current device belongs to the thread and the driver. Where a backend has several, the host makes the
+ * device that a call names (of a copy: whose stream it is) current before the call, of the table or of a
+ * kernel, and afterwards the one that was, as other libraries of the process see it; so a function may change
+ * it and need not put it back. `count`, `supports`, `quiesce` and `detach` name no device.
+ *
+ * Once any call, or a kernel, has answered MICA_ERROR_DEVICE_LOST, the host calls nothing of that device any
+ * more but `quiesce` and `detach`. */
 typedef struct MicaDeviceTable {
   uint64_t struct_size;
   uint32_t major, minor;
@@ -227,6 +243,17 @@ typedef struct MicaDeviceTable {
    * tensors other libraries then take and give; streams travel as handles. 0, or a table that ends before:
    * what the backend's name says (docs/abi.md), else 12, an extension device. */
   int64_t dlpack_type;
+  /* Younger than 1.0, as all that follows. An event of MICA_EVENT_* flags; without it, event_create makes
+   * all. */
+  MicaStatus (*event_create_with)(void* context, int32_t device, uint64_t flags, uint64_t* out);
+  /* the priorities that stream_create takes, from *least (0 or more) to *greatest (0 or less), which goes
+   * first; others are never asked for. Without it, any number is. */
+  MicaStatus (*priority_range)(void* context, int32_t device, int32_t* least, int32_t* greatest);
+  /* *can: 1 where kernels of `device` can read memory of `peer`. Without it, none can. */
+  MicaStatus (*peer_access)(void* context, int32_t device, int32_t peer, int32_t* can);
+  /* A number that describes the device, by a key (MICA_ATTRIBUTE_* or one of the vendor's, which begins with
+   * its name: "acme.cores"); NOT_IMPLEMENTED for a key that it does not know. */
+  MicaStatus (*attribute)(void* context, int32_t device, MicaStr key, int64_t* out);
 } MicaDeviceTable;
 
 /* Words of a Philox 4x32-10 generator that a kernel makes: word i is word `offset + i` of `seed`. In work
@@ -402,6 +429,8 @@ MICA_LAYOUT_ASSERT(offsetof(MicaDeviceTable, count) == 24);
 MICA_LAYOUT_ASSERT(offsetof(MicaDeviceTable, event_query) == 24 + 15 * 8);
 MICA_LAYOUT_ASSERT(offsetof(MicaDeviceTable, detach) == 24 + 36 * 8);
 MICA_LAYOUT_ASSERT(offsetof(MicaDeviceTable, dlpack_type) == 24 + 37 * 8);
+MICA_LAYOUT_ASSERT(offsetof(MicaDeviceTable, event_create_with) == 24 + 38 * 8);
+MICA_LAYOUT_ASSERT(offsetof(MicaDeviceTable, attribute) == 24 + 41 * 8);
 MICA_LAYOUT_ASSERT(offsetof(MicaKernelRecord, schema_hash) == 16);
 MICA_LAYOUT_ASSERT(offsetof(MicaKernelRecord, line) == 72);
 MICA_LAYOUT_ASSERT(offsetof(MicaClassRecord, line) == 48);

@@ -165,6 +165,8 @@ typedef struct MicaObject {
 #define MICA_ERROR_ZERO_DIVISION 8
 #define MICA_ERROR_OVERFLOW 9
 #define MICA_ERROR_INTERRUPTED 10
+/* A device does nothing more in this process, whatever is asked of it; others may. */
+#define MICA_ERROR_DEVICE_LOST 11
 typedef struct MicaStatusBody {
   uint64_t struct_size;
   int64_t code;

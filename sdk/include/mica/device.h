@@ -45,7 +45,11 @@
 //     const char* Supports(std::string_view op, const MicaValue* args, int64_t num_args);
 //     void Quiesce();
 //     void Detach();
-//     int64_t DlpackType();  // DLPack's number for the memory, asked once, when the table is made
+//     uint64_t EventCreateWith(int32_t device, uint64_t flags);  // MICA_EVENT_*
+//     void PriorityRange(int32_t device, int32_t* least, int32_t* greatest);
+//     bool PeerAccess(int32_t device, int32_t peer);
+//     int64_t Attribute(int32_t device, MicaStr key);   // throws NotImplemented for a key that it does not
+//     know int64_t DlpackType();  // DLPack's number for the memory, asked once, when the table is made
 //   };
 //   static Npu npu;
 //   registrar.Device(mica::plugin::DeviceTableOf(npu));
@@ -109,6 +113,10 @@ MICA_DEVICE_HAS_(CaptureBegin)
 MICA_DEVICE_HAS_(Supports)
 MICA_DEVICE_HAS_(Quiesce)
 MICA_DEVICE_HAS_(Detach)
+MICA_DEVICE_HAS_(EventCreateWith)
+MICA_DEVICE_HAS_(PriorityRange)
+MICA_DEVICE_HAS_(PeerAccess)
+MICA_DEVICE_HAS_(Attribute)
 MICA_DEVICE_HAS_(DlpackType)
 #undef MICA_DEVICE_HAS_
 
@@ -157,6 +165,11 @@ MicaDeviceTable DeviceTableOf(D& device) {
   if constexpr (HasSupports<D>::value) table.supports = &SupportsThunk<D>;
   if constexpr (HasQuiesce<D>::value) MICA_DEVICE_VOID_(quiesce, Quiesce);
   if constexpr (HasDetach<D>::value) MICA_DEVICE_VOID_(detach, Detach);
+  if constexpr (HasEventCreateWith<D>::value)
+    MICA_DEVICE_RESULT_(event_create_with, EventCreateWith, uint64_t);
+  if constexpr (HasPriorityRange<D>::value) MICA_DEVICE_VOID_(priority_range, PriorityRange);
+  if constexpr (HasPeerAccess<D>::value) MICA_DEVICE_RESULT_(peer_access, PeerAccess, int32_t);
+  if constexpr (HasAttribute<D>::value) MICA_DEVICE_RESULT_(attribute, Attribute, int64_t);
   if constexpr (HasDlpackType<D>::value) table.dlpack_type = device.DlpackType();
   return table;
 }

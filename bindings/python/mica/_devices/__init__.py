@@ -111,7 +111,8 @@ class Stream:
     Args:
         device (str or device, optional): The device that is meant. Default: the default device, or the first
             accelerator where that is the CPU.
-        priority (int): Handed to the plugin; torch means that lower numbers go first. Default: 0.
+        priority (int): Lower numbers go first. Where the device says which it has, another means the next of
+            them. Default: 0.
 
     Attributes:
         device (device): The device.
@@ -219,10 +220,13 @@ class Event:
     Args:
         device (str or device, optional): The device whose current stream `record()` and `wait()` mean. Default:
             the default device, or the first accelerator where that is the CPU.
-        enable_timing (bool): Kept as an attribute: every event is timed where the device can. Default: False.
+        enable_timing (bool): Whether `elapsed_time()` may be asked for. Default: False.
+        blocking (bool): Whether `synchronize()` leaves the processor to other threads where the device can.
+            Default: False.
 
     Attributes:
         device (device or None): The device, as it was given.
+        enable_timing (bool): As it was given.
 
     Example:
         >>> event = mica.Event("cpu")
@@ -232,10 +236,10 @@ class Event:
         True
     """
 
-    def __init__(self, device: Any = None, *, enable_timing: bool = False) -> None:
+    def __init__(self, device: Any = None, *, enable_timing: bool = False, blocking: bool = False) -> None:
         self.device = None if device is None else _device(device)
         self.enable_timing = enable_timing
-        self._event = _C._new_event()
+        self._event = _C._new_event(enable_timing, blocking)
 
     def record(self, stream: Stream | None = None) -> None:
         """Marks what is in a stream now.
@@ -273,7 +277,7 @@ class Event:
             float: Milliseconds.
 
         Raises:
-            RuntimeError: One of them was not recorded, or their devices differ.
+            RuntimeError: One of them was not recorded, or not made with `enable_timing`, or their devices differ.
             NotImplementedError: The device measures no time, as the CPU.
         """
         return _C._event_elapsed(self._event, end._event)

@@ -8,7 +8,6 @@ In a docstring of a function, `mica.cuda` stands for the backend's module.
 
 from __future__ import annotations
 
-import re
 from collections import namedtuple
 from typing import Any
 
@@ -117,12 +116,7 @@ def _devices_of(backend: str) -> dict[str, Any]:
         needed(backend)
         if isinstance(device, int) and device < 0:
             return
-        found = numbered(backend, device)
-        if found.type != backend:
-            raise ValueError(
-                f"mica.{python_name(backend)}.set_device() gets the device ({found}), which is none of its own."
-            )
-        _C._set_current_device(found)
+        _C._set_current_device(numbered(backend, device))
 
     def get_device_properties(device: Any = None) -> Any:
         """Returns the properties of a device: its name, its memory, and what the plugin adds.
@@ -147,8 +141,10 @@ def _devices_of(backend: str) -> dict[str, Any]:
         needed(backend)
         unknown = {"architecture": "", "multiprocessors": 0, "warp_size": 0}
         found = {**unknown, **_devices.device_properties(numbered(backend, device))}
-        number = re.fullmatch(r"sm_(\d+)(\d)[a-z]?", found["architecture"])
-        found["major"], found["minor"] = map(int, number.groups()) if number else (0, 0)
+        found["major"], found["minor"] = (
+            _C._device_attribute(numbered(backend, device), f"capability_{part}") or 0
+            for part in ("major", "minor")
+        )
         found["multi_processor_count"] = found.pop("multiprocessors")
         return namedtuple("DeviceProperties", list(found))(**found)  # noqa: PYI024
 
@@ -190,6 +186,55 @@ def _devices_of(backend: str) -> dict[str, Any]:
         """
         found = get_device_properties(device)
         return (found.major, found.minor)
+
+    def get_device_attribute(key: str, device: Any = None) -> int:
+        """Returns a number that describes a device, by a key that its plugin knows.
+
+        Args:
+            key (str): One that every plugin may know, "capability_major", or one of the vendor's, which begins with
+                its name: "acme.cores".
+            device (int, str or device, optional): The device that is meant. Default: None, the current one.
+
+        Returns:
+            int: The number.
+
+        Raises:
+            KeyError: The plugin does not know the key.
+            RuntimeError: There is no such device.
+
+        Example:
+            >>> major = mica.cuda.is_available() and mica.cuda.get_device_attribute("capability_major")
+        """
+        needed(backend)
+        place = numbered(backend, device)
+        found = _C._device_attribute(place, key)
+        if found is None:
+            raise KeyError(
+                f"The device ({place}) has no attribute of the key ({key}); its plugin knows which it has."
+            )
+        number: int = found
+        return number
+
+    def can_device_access_peer(device: Any, peer_device: Any) -> bool:
+        """Returns whether kernels of one device can read the memory of another.
+
+        As `torch.cuda.can_device_access_peer`. Copies between devices need no such access.
+
+        Args:
+            device (int, str or device): The device whose kernels read.
+            peer_device (int, str or device): The device whose memory it is.
+
+        Returns:
+            bool: Whether they can; False also for one device twice, and where the plugin does not say.
+
+        Raises:
+            RuntimeError: There is no such device.
+
+        Example:
+            >>> both = mica.cuda.device_count() > 1 and mica.cuda.can_device_access_peer(0, 1)
+        """
+        needed(backend)
+        return _C._can_access_peer(numbered(backend, device), numbered(backend, peer_device))
 
     def synchronize(device: Any = None) -> None:
         """Waits until a device has done all work that was given to it.

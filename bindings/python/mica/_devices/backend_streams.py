@@ -20,8 +20,9 @@ def functions(backend: str) -> dict[str, Any]:
         As `torch.cuda.Event`.
 
         Args:
-            enable_timing (bool): Kept as an attribute: every event is timed where the device can. Default: False.
-            blocking (bool): Ignored. Default: False.
+            enable_timing (bool): Whether `elapsed_time()` may be asked for. Default: False.
+            blocking (bool): Whether `synchronize()` leaves the processor to other threads where the device can.
+                Default: False.
             interprocess (bool): Must be False. Default: False.
             external (bool): Must be False. Default: False.
 
@@ -51,7 +52,7 @@ def functions(backend: str) -> dict[str, Any]:
                 raise NotImplementedError(
                     "Events belong to one process; leave out interprocess= and external=."
                 )
-            super().__init__(enable_timing=enable_timing)
+            super().__init__(enable_timing=enable_timing, blocking=blocking)
 
     class Stream(_devices.Stream):
         """A queue of work of one device, done in order. Two streams run independently.
@@ -60,7 +61,8 @@ def functions(backend: str) -> dict[str, Any]:
 
         Args:
             device (int, str or device, optional): The device that is meant. Default: None, the current one.
-            priority (int): Handed to the plugin; torch means that lower numbers go first. Default: 0.
+            priority (int): Lower numbers go first. Where the device says which it has, another means the next of
+                them. Default: 0.
 
         Raises:
             RuntimeError: There is no such device.
@@ -78,6 +80,26 @@ def functions(backend: str) -> dict[str, Any]:
         def __init__(self, device: Any = None, priority: int = 0) -> None:
             needed(backend)
             super().__init__(numbered(backend, device), priority)
+
+        @staticmethod
+        def priority_range() -> tuple[int, int]:
+            """Returns the priorities of the current device's streams.
+
+            As `torch.cuda.Stream.priority_range`.
+
+            Returns:
+                tuple of 2 int: The lowest priority and the highest, which is the smaller number.
+
+            Raises:
+                RuntimeError: There is no device.
+                NotImplementedError: The device does not say.
+
+            Example:
+                >>> lowest, highest = mica.cuda.Stream.priority_range() if mica.cuda.is_available() else (0, 0)
+            """
+            needed(backend)
+            lowest, highest = _C._priority_range(numbered(backend, None))
+            return lowest, highest
 
     def default_stream(device: Any = None) -> Any:
         """Returns the stream that a device's work goes to where no other is chosen.
@@ -134,7 +156,7 @@ def functions(backend: str) -> dict[str, Any]:
 
         Raises:
             RuntimeError: There is no such device.
-            ValueError: The handle is negative.
+            ValueError: The handle is no number of 64 bits.
 
         Example:
             >>> if mica.cuda.is_available():
@@ -145,8 +167,6 @@ def functions(backend: str) -> dict[str, Any]:
 
         def __new__(cls, stream_ptr: int, device: Any = None, **kwargs: Any) -> Any:
             needed(backend)
-            if stream_ptr < 0:
-                raise ValueError(f"ExternalStream: the handle ({stream_ptr}) of a stream is negative.")
             return cls._of(numbered(backend, device), stream_ptr)
 
         def __init__(self, stream_ptr: int, device: Any = None, **kwargs: Any) -> None:
@@ -166,7 +186,7 @@ def functions(backend: str) -> dict[str, Any]:
 
         Raises:
             RuntimeError: There is no such device.
-            ValueError: The handle is negative.
+            ValueError: The handle is no number of 64 bits.
 
         Example:
             >>> if mica.cuda.is_available():

@@ -13,6 +13,10 @@ class NoDeviceError(AssertionError, RuntimeError):
     """A backend is named that no plugin provides; both of the kinds that torch raises then."""
 
 
+class WrongDeviceError(RuntimeError, ValueError):
+    """A function of one backend gets the device of another; of the kinds that torch's functions raise then."""
+
+
 def python_name(backend: str) -> str:
     """How Python spells a backend's name: "acme_npu" of "acme.npu".
 
@@ -43,10 +47,15 @@ def needed(backend: str) -> None:
 
 
 def numbered(backend: str, device: Any) -> Any:
-    """The device of a number, a name or a device; the current one where no number is given."""
+    """The backend's device of a number, a name or a device; the current one where no number is given."""
     if device is None:
         device = _C._current_device_number(backend)
     if isinstance(device, int):
         return _C.device(f"{backend}:{device}")
     named = device if isinstance(device, _C.device) else _C.device(device)
-    return numbered(backend, None) if named.type == backend and named.index is None else named
+    if named.type != backend:
+        raise WrongDeviceError(
+            f"Invalid device, must be {backend} device: the device ({named}) is of another backend; x.to('{named}') "
+            "moves a tensor there."
+        )
+    return numbered(backend, None) if named.index is None else named

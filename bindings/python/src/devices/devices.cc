@@ -19,8 +19,16 @@ constexpr const char* kStreamName = "mica.stream";
 
 PyObject* FromHandle(uint64_t handle) { return PyLong_FromUnsignedLongLong(handle); }
 
-// (device, handle) at the end of a call's arguments.
-StreamRef ToStream(PyObject* device, unsigned long long handle) { return {ToDevice(device), handle}; }
+// A device, and the handle of one of its streams.
+StreamRef ToStream(PyObject* device, PyObject* handle) {
+  const unsigned long long bits = PyLong_Check(handle) ? PyLong_AsUnsignedLongLong(handle) : ~0ULL;
+  if (!PyLong_Check(handle) || PyErr_Occurred()) {
+    PyErr_Clear();
+    Raise(PyExc_ValueError, "The handle (" + std::string(StrView(Own(PyObject_Repr(handle)).get())) +
+                                ") of a stream is no int from 0 to 2^64 - 1.");
+  }
+  return {ToDevice(device), bits};
+}
 
 Event& EventOf(PyObject* capsule) {
   void* event = PyCapsule_GetPointer(capsule, kEventName);
@@ -42,6 +50,30 @@ PyObject* Properties(PyObject*, PyObject* device) {
     if (p.multiprocessors > 0) add("multiprocessors", PyLong_FromLong(p.multiprocessors));
     if (p.warp_size > 0) add("warp_size", PyLong_FromLong(p.warp_size));
     return found.release();
+  });
+}
+// _device_attribute(device, key) -> int or None
+PyObject* Attribute(PyObject*, PyObject* args) {
+  return Guarded([&] {
+    PyObject *device, *key;
+    if (!PyArg_ParseTuple(args, "OU:_device_attribute", &device, &key)) throw PythonErrorIsSet();
+    const std::optional<int64_t> found = AttributeOf(ToDevice(device), StrView(key));
+    return found ? PyLong_FromLongLong(*found) : NewNone();
+  });
+}
+// _can_access_peer(device, peer)
+PyObject* PeerAccess(PyObject*, PyObject* args) {
+  return Guarded([&] {
+    PyObject *device, *peer;
+    if (!PyArg_ParseTuple(args, "OO:_can_access_peer", &device, &peer)) throw PythonErrorIsSet();
+    return NewBool(CanAccessPeer(ToDevice(device), ToDevice(peer)));
+  });
+}
+// _priority_range(device) -> (lowest, highest)
+PyObject* Priorities(PyObject*, PyObject* device) {
+  return Guarded([&] {
+    const auto [least, greatest] = PriorityRange(ToDevice(device));
+    return Py_BuildValue("ii", least, greatest);
   });
 }
 PyObject* DefaultDevice(PyObject*, PyObject*) {
@@ -76,9 +108,8 @@ PyObject* CurrentStreamFunction(PyObject*, PyObject* device) {
 template <typename F>
 PyObject* WithStream(PyObject* args, F&& f) {
   return Guarded([&] {
-    PyObject* device;
-    unsigned long long handle;
-    if (!PyArg_ParseTuple(args, "OK", &device, &handle)) throw PythonErrorIsSet();
+    PyObject *device, *handle;
+    if (!PyArg_ParseTuple(args, "OO", &device, &handle)) throw PythonErrorIsSet();
     return f(ToStream(device, handle));
   });
 }
@@ -128,19 +159,23 @@ PyObject* Synchronize(PyObject*, PyObject* device) {
 }
 PyObject* RecordStreamFunction(PyObject*, PyObject* args) {
   return Guarded([&] {
-    PyObject *tensor, *device;
-    unsigned long long handle;
-    if (!PyArg_ParseTuple(args, "O!OK", &TensorType, &tensor, &device, &handle)) throw PythonErrorIsSet();
+    PyObject *tensor, *device, *handle;
+    if (!PyArg_ParseTuple(args, "O!OO", &TensorType, &tensor, &device, &handle)) throw PythonErrorIsSet();
     const Tensor& t = Unwrap(tensor);
-    MICA_CHECK(t.device() == ToDevice(device), "The tensor is on the device (", t.device().ToString(),
-               "), and the stream belongs to (", ToDevice(device).ToString(), ").");
-    RecordStream(t, handle);
+    const StreamRef stream = ToStream(device, handle);
+    MICA_CHECK(t.device() == stream.device, "The tensor is on the device (", t.device().ToString(),
+               "), and the stream belongs to (", stream.device.ToString(), ").");
+    RecordStream(t, stream.handle);
     return NewNone();
   });
 }
-PyObject* NewEvent(PyObject*, PyObject*) {
+// _new_event(timed, sleeps)
+PyObject* NewEvent(PyObject*, PyObject* args) {
   return Guarded([&] {
-    return Check(PyCapsule_New(new Event(), kEventName, [](PyObject* capsule) {
+    int timed, sleeps;
+    if (!PyArg_ParseTuple(args, "pp:_new_event", &timed, &sleeps)) throw PythonErrorIsSet();
+    const uint64_t flags = (timed ? MICA_EVENT_TIMED : 0) | (sleeps ? MICA_EVENT_SLEEPS : 0);
+    return Check(PyCapsule_New(new Event(flags), kEventName, [](PyObject* capsule) {
       delete static_cast<Event*>(PyCapsule_GetPointer(capsule, kEventName));
     }));
   });
@@ -148,9 +183,8 @@ PyObject* NewEvent(PyObject*, PyObject*) {
 template <typename F>
 PyObject* WithEventAndStream(PyObject* args, F&& f) {
   return Guarded([&] {
-    PyObject *event, *device;
-    unsigned long long handle;
-    if (!PyArg_ParseTuple(args, "OOK", &event, &device, &handle)) throw PythonErrorIsSet();
+    PyObject *event, *device, *handle;
+    if (!PyArg_ParseTuple(args, "OOO", &event, &device, &handle)) throw PythonErrorIsSet();
     f(EventOf(event), ToStream(device, handle));
     return NewNone();
   });
@@ -208,6 +242,9 @@ PyObject* FallbackCountsFunction(PyObject*, PyObject* reset) {
 PyObject* FallbackWasSaid(PyObject*, PyObject*) { return NewBool(WasFallbackSaid()); }
 
 PyMethodDef kFunctions[] = {{"_device_properties", Properties, METH_O, nullptr},
+                            {"_device_attribute", Attribute, METH_VARARGS, nullptr},
+                            {"_can_access_peer", PeerAccess, METH_VARARGS, nullptr},
+                            {"_priority_range", Priorities, METH_O, nullptr},
                             {"_default_device", DefaultDevice, METH_NOARGS, nullptr},
                             {"_set_default_device", SetDefaultDevice, METH_O, nullptr},
                             {"_current_device_number", CurrentNumber, METH_O, nullptr},
@@ -220,7 +257,7 @@ PyMethodDef kFunctions[] = {{"_device_properties", Properties, METH_O, nullptr},
                             {"_stream_query", StreamQuery, METH_VARARGS, nullptr},
                             {"_synchronize", Synchronize, METH_O, nullptr},
                             {"_record_stream", RecordStreamFunction, METH_VARARGS, nullptr},
-                            {"_new_event", NewEvent, METH_NOARGS, nullptr},
+                            {"_new_event", NewEvent, METH_VARARGS, nullptr},
                             {"_event_record", EventRecord, METH_VARARGS, nullptr},
                             {"_event_wait", EventWait, METH_VARARGS, nullptr},
                             {"_event_synchronize", EventSynchronize, METH_O, nullptr},

@@ -10,6 +10,9 @@ namespace mica::python {
 
 PyObject* g_out_of_memory_error = nullptr;
 PyObject* g_linalg_error = nullptr;
+namespace {
+PyObject* g_device_lost_error = nullptr;  // mica.DeviceLostError
+}
 
 void SetError(PyObject* type, std::string_view message) noexcept {
   const Ref text(PyUnicode_DecodeUTF8(message.data(), static_cast<Py_ssize_t>(message.size()), "replace"));
@@ -44,6 +47,8 @@ PyObject* PythonTypeOf(ErrorKind kind) {
       return PyExc_OverflowError;
     case ErrorKind::kInterrupted:
       return PyExc_KeyboardInterrupt;
+    case ErrorKind::kDeviceLost:
+      return g_device_lost_error;
   }
   return PyExc_RuntimeError;
 }
@@ -112,6 +117,11 @@ void InitErrors(PyObject* module) {
       "mica.OutOfMemoryError", "A device has no memory left for a request; the message names both.",
       PyExc_RuntimeError, nullptr));
   Check(PyModule_AddObjectRef(module, "OutOfMemoryError", g_out_of_memory_error));
+  g_device_lost_error = Check(PyErr_NewExceptionWithDoc(
+      "mica.DeviceLostError",
+      "A device does nothing more in this process; tensors of the CPU and of other devices can be used.",
+      PyExc_RuntimeError, nullptr));
+  Check(PyModule_AddObjectRef(module, "DeviceLostError", g_device_lost_error));
   g_linalg_error = Check(PyErr_NewExceptionWithDoc(
       "mica.linalg.LinAlgError", "A matrix is singular, not positive-definite, or does not converge.",
       PyExc_RuntimeError, nullptr));
