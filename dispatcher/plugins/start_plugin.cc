@@ -17,6 +17,8 @@
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+#include "absl/strings/strip.h"
 #include "dispatcher/devices/devices.h"
 #include "dispatcher/plugins/cpu_features.h"
 #include "dispatcher/plugins/host.h"
@@ -152,6 +154,25 @@ absl::Status RunInit(const PluginInfo& info, MicaPluginInit init, const MicaRegi
   }
 }
 
+// What it says that it provides, held to what it registers: others find, and take over, what is said there
+// alone.
+absl::Status CheckProvides(const PluginInfo& info, const Scope& scope) {
+  const std::vector<std::string>& registered = scope.Backends();
+  const std::string says = absl::StrCat("; it provides (", info.manifest.provides, ").");
+  for (const std::string& name : registered)
+    if (!info.manifest.Provides(absl::StrCat("backend:", name)))
+      return Refused(info, absl::StrCat("registers the device (", name,
+                                        "), and its manifest does not provide (backend:", name, ")", says));
+  for (const absl::string_view item : absl::StrSplit(info.manifest.provides, ',')) {
+    const absl::string_view name = absl::StripPrefix(item, "backend:");
+    if (name.size() != item.size() &&
+        std::find(registered.begin(), registered.end(), name) == registered.end())
+      return Refused(
+          info, absl::StrCat("does not register the device (", name, ") that its manifest provides", says));
+  }
+  return absl::OkStatus();
+}
+
 }  // namespace
 
 absl::Status CheckFits(const Manifest& m, const std::string& path) {
@@ -196,6 +217,7 @@ absl::StatusOr<std::shared_ptr<Scope>> StartPlugin(const PluginInfo& info, std::
   const auto registrar = std::make_shared<const MicaRegistrar>(MakeRegistrar(scope.get()));
   GetLoader().kept.push_back(registrar);
   s = InTime(info, [info, init, registrar] { return RunInit(info, init, registrar.get()); });
+  if (s.ok()) s = CheckProvides(info, *scope);
   // What overrides stands above what it overrides, whichever is asked for first.
   if (s.ok())
     for (const std::string& key : scope->BorrowedKeys())

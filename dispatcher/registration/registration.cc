@@ -200,6 +200,8 @@ absl::Status Scope::AddExtension(std::string_view name, const MicaTable* table) 
 
 void Scope::AddBackend(std::string_view name) { impl_->backends.emplace_back(name); }
 
+const std::vector<std::string>& Scope::Backends() const { return impl_->backends; }
+
 absl::Status Scope::Define(std::string_view text, SourceLocation where) {
   absl::StatusOr<schema::FunctionSchema> parsed = schema::Parse(text);
   if (!parsed.ok()) return parsed.status();

@@ -102,6 +102,7 @@ class Scope {
   void DecomposeAt(std::string_view layer);
   // This scope provides the device (backend) of that name.
   void AddBackend(std::string_view name);
+  const std::vector<std::string>& Backends() const;
   // The same with a device table, which is copied and published by Commit.
   absl::Status AddDevice(const char* name, const MicaDeviceTable* table);
   // A new operator; boxed calls only. Errors when it exists with another schema.

@@ -6,10 +6,11 @@ import json
 import os
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
-from build import plugin
+from build import CXX, plugin
 
 
 def doctor(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
@@ -48,13 +49,45 @@ def test_text_names_the_rows() -> None:
         assert text in result.stdout
 
 
+def test_devices_are_described_one_by_one(late_device: Path) -> None:
+    plugins, status = report(str(late_device))
+    assert status == 0
+    assert plugins["late"]["devices"] == {
+        "late": [f"late:{number} a late device, 8.0 GiB" for number in range(2)]
+    }
+    assert "late:1 a late device" in doctor(str(late_device)).stdout
+
+
+def test_a_driver_that_is_not_there_is_said() -> None:
+    plugins, status = report(str(plugin("absent.cc", compiler=CXX)))
+    assert status == 0
+    assert plugins["absent"]["state"] == "loaded"
+    [said] = plugins["absent"]["devices"]["absent"]
+    assert said.startswith("no device: ")
+    assert "the driver libabsent.so does not open" in said
+
+
+def test_a_driver_that_crashes_when_it_is_asked_ends_nothing() -> None:
+    plugins, _ = report(str(plugin("absent.cc", "-DCRASHES", compiler=CXX)))
+    assert plugins["absent"]["devices"] == {
+        "absent": ["no device: it crashes when it is asked for its devices, by signal (SIGABRT)"]
+    }
+
+
+def test_what_a_plugin_provides_is_compared_with_what_it_registers() -> None:
+    path = plugin("liar.c", '-DPROVIDES="backend:bad"', '-DDEVICE="cpu"')
+    plugins, status = report(str(path))
+    assert (status, plugins["liar"]["state"], plugins["cpu"]["state"]) == (1, "refused", "loaded")
+    assert "registers the device (cpu)" in str(plugins["liar"]["reason"])
+
+
 # What is asked for and does not load: the lie and what the report says of it.
 REFUSED = {
     "-DLIE_HALFWAY": "failed to start: the driver is not there",
     "-DLIE_NO_COPY": "lacks the mandatory function `copy`",
     '-DFEATURES="mmx9"': "needs the CPU feature (mmx9)",
     "-DLIE_CRASH": "it crashes when it starts, by signal (SIGABRT)",
-    "-DLIE_FOREVER": "it had not started after (5) s",
+    "-DLIE_FOREVER": "it hangs when it starts: there is no answer after (5) s",
     "-DLIE_NO_NOTE": "carries no Mica manifest",
 }
 

@@ -43,6 +43,16 @@ LIES = {
     "a table of a wrong size": (["-DLIE_TABLE_SIZE"], r"\(liar.dev\) lacks the mandatory function `copy`"),
     "a table of another ABI": (["-DLIE_TABLE_MAJOR"], r"table of \(liar.dev\) speaks ABI major \(9\)"),
     "a mandatory function lacks": (["-DLIE_NO_COPY"], r"\(liar.dev\) lacks the mandatory function `copy`"),
+    "a device of another backend's": (
+        ['-DPROVIDES="backend:bad"', '-DDEVICE="cpu"'],
+        r"registers the device \(cpu\), and its manifest does not provide \(backend:cpu\); it provides \(backend:bad\)",
+    ),
+    "a device that it promises alone": (
+        ['-DPROVIDES="backend:liar.dev,backend:more"'],
+        r"does not register the device \(more\) that its manifest provides",
+    ),
+    "memory of the host's for DLPack": (["-DLIE_DLPACK=3"], r"the DLPack type \(3\), which is no device's"),
+    "no number of DLPack's": (["-DLIE_DLPACK=-2"], r"the DLPack type \(-2\), which is no device's"),
     "no table": (["-DLIE_NULL_TABLE"], "without a name or without a table"),
     "a device's name": (["-DLIE_DEVICE_NAME"], r"backend name \(9 no name!\) is not made of"),
     "a duplicate operator": (["-DLIE_DUPLICATE_OPERATOR"], r"Operator \(liar::seven\) is defined twice"),

@@ -18,11 +18,17 @@
 #ifndef FEATURES
 #define FEATURES ""
 #endif
+#ifndef PROVIDES
+#define PROVIDES "backend:liar.dev,operators:liar"
+#endif
+#ifndef DEVICE
+#define DEVICE "liar.dev"
+#endif
 #ifndef NOTE
 #define NOTE                                                                                    \
   "{\"name\":\"" NAME "\",\"vendor\":\"Mica tests\",\"version\":\"1.0\",\"abi_major\":" STRING( \
       ABI) ",\"abi_minor\":0,\"cpu_features\":\"" FEATURES                                      \
-           "\",\"runtime_version\":\"\",\"provides\":\"backend:liar.dev,operators:liar\"}"
+           "\",\"runtime_version\":\"\",\"provides\":\"" PROVIDES "\"}"
 #endif
 #define STRING_(x) #x
 #define STRING(x) STRING_(x)
@@ -74,7 +80,7 @@ MICA_EXPORT const MicaManifest* mica_plugin_query_v1(uint32_t host_minor) {
       FEATURES,
 #endif
       "",
-      "backend:liar.dev,operators:liar"};
+      PROVIDES};
 #ifdef LIE_NO_MANIFEST
   return NULL;
 #endif
@@ -106,7 +112,10 @@ static MicaStatus RegisterDevice(const MicaRegistrar* r) {
 #ifdef LIE_NULL_TABLE
   return r->register_device(r->context, "liar.dev", NULL);
 #endif
-  return r->register_device(r->context, "liar.dev", &table);
+#ifdef LIE_DLPACK
+  table.dlpack_type = LIE_DLPACK;
+#endif
+  return r->register_device(r->context, DEVICE, &table);
 }
 
 static MicaStatus RegisterKernel(const MicaRegistrar* r, const char* name, const char* backend,

@@ -8,9 +8,13 @@
 #include <string.h>
 #include <unistd.h>
 
+#ifndef PROVIDES
+#define PROVIDES "nothing"
+#endif
+
 #define NOTE                                                                          \
   "{\"name\":\"shim\",\"vendor\":\"Mica tests\",\"version\":\"1.0\",\"abi_major\":1," \
-  "\"abi_minor\":0,\"cpu_features\":\"\",\"runtime_version\":\"\",\"provides\":\"nothing\"}"
+  "\"abi_minor\":0,\"cpu_features\":\"\",\"runtime_version\":\"\",\"provides\":\"" PROVIDES "\"}"
 __attribute__((section(".note.mica"), aligned(4), used)) static const struct {
   uint32_t name_size, desc_size, type;
   char name[8];
@@ -31,7 +35,7 @@ static union {
 
 MICA_EXPORT const MicaManifest* mica_plugin_query_v1(uint32_t host_minor) {
   static const MicaManifest manifest = {
-      sizeof(MicaManifest), 1, 0, "shim", "Mica tests", "1.0", "", "", "nothing"};
+      sizeof(MicaManifest), 1, 0, "shim", "Mica tests", "1.0", "", "", PROVIDES};
   (void)host_minor;
   return &manifest;
 }

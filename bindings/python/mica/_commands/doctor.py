@@ -35,7 +35,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def in_child(work: Callable[[], Any], seconds: float) -> tuple[Any, str]:
+def in_child(work: Callable[[], Any], seconds: float, doing: str = "starts") -> tuple[Any, str]:
     """(what `work` returns, "") from a forked process, or (None, how that process ended)."""
     reader, writer = os.pipe()
     sys.stdout.flush()
@@ -68,11 +68,11 @@ def in_child(work: Callable[[], Any], seconds: float) -> tuple[Any, str]:
         os.kill(child, signal.SIGKILL)
     _, status = os.waitpid(child, 0)
     if hangs:
-        return None, f"it had not started after ({seconds:g}) s"
+        return None, f"it hangs when it {doing}: there is no answer after ({seconds:g}) s"
     if os.WIFSIGNALED(status):
-        return None, f"it crashes when it starts, by signal ({signal.Signals(os.WTERMSIG(status)).name})"
+        return None, f"it crashes when it {doing}, by signal ({signal.Signals(os.WTERMSIG(status)).name})"
     if os.WEXITSTATUS(status) != 0 or not content:
-        return None, f"it ends the process when it starts, with status ({os.WEXITSTATUS(status)})"
+        return None, f"it ends the process when it {doing}, with status ({os.WEXITSTATUS(status)})"
     return json.loads(content), ""
 
 
@@ -118,22 +118,37 @@ def examine(asked: list[str], given: list[str], seconds: float) -> list[Plugin]:
     for plugin in found:
         plugin["asked"] = plugin["path"] in asked_paths
         plugin["registered"] = _C._plugin_registrations(plugin["path"])
-        plugin["devices"] = _devices(plugin)
+        plugin["devices"] = _devices(plugin, seconds)
     return found
 
 
-def _devices(plugin: Plugin) -> dict[str, str]:
-    """By backend that a loaded plugin provides: its devices, or why it has none."""
+def _devices(plugin: Plugin, seconds: float) -> dict[str, list[str]]:
+    """By backend that a loaded plugin provides: a line for each of its devices, or one that says why there is none.
+
+    Drivers are asked in a child process, too.
+    """
     if plugin["state"] != "loaded":
         return {}
     said = {}
     for name in (p.removeprefix("backend:") for p in plugin["provides"].split(",") if "backend:" in p):
-        try:
-            count = _C._device_count(name)
-            said[name] = f"{count} of {name}" if count else str(mica.empty(0, device=name))
-        except RuntimeError as error:
-            said[name] = str(error).splitlines()[0]
+        answer, failure = in_child(lambda: _asked(name), seconds, "is asked for its devices")  # noqa: B023
+        said[name] = [f"no device: {failure}"] if failure else answer
     return said
+
+
+def _asked(backend: str) -> list[str]:
+    try:
+        count = _C._device_count(backend)
+        return [_described(backend, number) for number in range(max(count, 1))]
+    except RuntimeError as error:
+        return [f"no device: {str(error).splitlines()[0]}"]
+
+
+def _described(backend: str, number: int) -> str:
+    found = mica.device_properties(backend if backend == "cpu" else f"{backend}:{number}")
+    told = [found["name"], found.get("architecture", "")]
+    told += [f"{found['total_memory'] / 2**30:.1f} GiB" if found["total_memory"] >= 0 else ""]
+    return f"{backend}:{number} {', '.join(filter(None, told))}"
 
 
 def problems(plugins: list[Plugin]) -> list[str]:
@@ -181,7 +196,8 @@ def lines(plugin: Plugin, verbose: bool) -> list[str]:
     row("provides", plugin["provides"])
     registered = plugin["registered"]
     for said in plugin["devices"].values():
-        row("devices", said)
+        for device in said:
+            row("device", device)
     row("registered", _counted(registered))
     row("overrides", _overridden(registered))
     for note in plugin["notes"]:
