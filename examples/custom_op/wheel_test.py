@@ -16,6 +16,7 @@ pip = [sys.executable, "-m", "pip", "--disable-pip-version-check", "-q"]
 build = [*pip, "wheel", source, "--no-deps", "--no-build-isolation", "-w", str(work)]
 subprocess.run(build, check=True, env=dict(os.environ, CMAKE_PREFIX_PATH=prefix))
 (wheel,) = work.glob("*.whl")
+assert "-py3-none-" in wheel.name, wheel.name  # for every Python
 site = work / "site"
 subprocess.run([*pip, "install", "--no-deps", "--target", str(site), str(wheel)], check=True)
 

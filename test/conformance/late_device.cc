@@ -215,6 +215,7 @@ class LateDevice {
   }
   void StreamFree(int32_t device, void* data, uint64_t stream) {
     AskHost();
+    BeRude(device);
     int64_t size;
     {
       const std::lock_guard<std::mutex> lock(mutex_);

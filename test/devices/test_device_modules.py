@@ -288,7 +288,88 @@ print(wrong)
     assert counts[0] == 0 < counts[1]
 
 
+def test_memory_that_dlpack_lent_goes_back_when_the_kernels_on_it_have_ended(late_device):
+    program = (
+        THEIRS
+        + """
+import os
+x = mica.full((4096,), 3.0).to("late")
+mica.synchronize("late")
+os.environ["LATE_MICROSECONDS"] = "200000"
+theirs = [Theirs(x) for _ in range(3)]
+side = mica.Stream("late")
+y = mica.from_dlpack(theirs[0])
+squares = y * y
+z = mica.from_dlpack(theirs[1])
+with side:
+    side.wait_stream(mica.late.default_stream())
+    sums = z + z
+del y, z
+print([t.deleted for t in theirs])
+mica.late.default_stream().synchronize()
+side.synchronize()
+print([t.deleted for t in theirs], (squares.cpu() == 9).all().item(), (sums.cpu() == 6).all().item())
+mica.synchronize("late")
+mica.from_dlpack(theirs[2])  # nothing is queued
+print(theirs[2].deleted)
+"""
+    )
+    result = ran("import mica\n" + program, MICA_PLUGINS=str(late_device))
+    assert result.stdout.splitlines() == ["[0, 0, 0]", "[1, 1, 0] True True", "1"], result.stderr
+
+
+def test_from_dlpack_without_a_copy(run):
+    program = """
+x = mica.arange(3.0, device=f"{D}:0")
+y = mica.from_dlpack(x, device=D, copy=False)
+print(y.data_ptr() == x.data_ptr())
+for source, device in ((x, "cpu"), (mica.ones(2), D)):
+    try:
+        mica.from_dlpack(source, device=device, copy=False)
+    except BufferError as error:
+        print("leave copy=False out" in str(error))
+print(mica.from_dlpack(x, device="cpu").tolist(), mica.from_dlpack(mica.ones(2), device=D).device.type)
+"""
+    assert run(program) == "True\nTrue\nTrue\n[0.0, 1.0, 2.0] D"
+
+
+def test_a_device_of_another_backend_is_refused(run):
+    program = """
+from mica import nn
+x, module = mica.ones(2), getattr(mica, D)
+for call in (lambda: getattr(x, D)("cpu"), lambda: getattr(x.untyped_storage(), D)("cpu"),
+             lambda: getattr(nn.Linear(1, 1), D)("cpu"), lambda: module.Stream("cpu"), lambda: module.set_device("cpu")):
+    try:
+        call()
+    except RuntimeError as error:
+        print(str(error).split(":")[0] == f"Invalid device, must be {D} device", end=" ")
+mica.utils.rename_privateuse1_backend(D)
+for name in ("cpu", "meta"):
+    try:
+        mica.utils.rename_privateuse1_backend(name)
+    except RuntimeError as error:
+        print("is Mica's own" in str(error), mica.utils.backend_registration._C._private_backend() == D, end=" ")
+"""
+    assert run(program).split() == ["True"] * 9
+
+
 # ---- streams of other libraries
+
+
+def test_a_handle_of_a_stream_has_64_bits(run):
+    program = """
+module = getattr(mica, D)
+x = mica.ones(2, device=D)
+for handle in (-1, 1 << 64, 1 << 70, "7"):
+    try:
+        module.ExternalStream(handle)
+    except ValueError as error:
+        print(error)
+"""
+    assert run(program).splitlines() == [
+        f"The handle ({handle}) of a stream is no int from 0 to 2^64 - 1."
+        for handle in ("-1", 1 << 64, 1 << 70, "'7'")
+    ]
 
 
 def test_work_goes_to_a_stream_of_another_library(run):

@@ -80,7 +80,7 @@ def to_backend(backend: str) -> Any:
             Tensor: The copy; the tensor itself if it is there.
 
         Raises:
-            RuntimeError: There is no such device.
+            RuntimeError: There is no such device, or it is of another backend.
 
         Example:
             >>> x = mica.ones(2).NAME() if mica.device_count("BACKEND") else mica.ones(2)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from mica import _C
+from mica import _C, _devices
 from mica._C import Tensor
 from mica._interception.function_modes import install as _install
 from mica._tensor import dlpack
@@ -209,15 +209,15 @@ def from_dlpack(ext_tensor: Any, *, device: Any = None, copy: bool | None = None
             device is ready for the device's current stream; of a capsule its maker has to see to that.
         device (str or device, optional): Copies to it. Where several backends have the object's type of device,
             says which one is meant. Default: None, the object's.
-        copy (bool, optional): Asks the other library to copy (True) or never to (False). Default: None,
-            as it likes.
+        copy (bool, optional): Asks the other library to copy (True), or never to (False), so that `device` must be
+            where the object is. Default: None, as it likes.
 
     Returns:
         Tensor: The tensor.
 
     Raises:
         BufferError: DLPack has no form for the object, an array of texts for instance, or no backend, or more
-            than one, has its type of device.
+            than one, has its type of device; or it is on another device than `device` and `copy` is False.
 
     Example:
         >>> import numpy as np
@@ -232,7 +232,14 @@ def from_dlpack(ext_tensor: Any, *, device: Any = None, copy: bool | None = None
         result = dlpack.from_object(ext_tensor, backend, copy)
     else:
         result = _C._from_dlpack(ext_tensor, backend)
-    return result if device is None else result.to(device)
+    if device is None:
+        return result
+    if copy is False and result.device != (place := _devices._device(device)):
+        raise BufferError(
+            f"from_dlpack: the object is on the device ({result.device}), and device=({place}) with copy=False asks for "
+            "its memory there; leave copy=False out to copy it."
+        )
+    return result.to(device)
 
 
 def to_dlpack(tensor: Tensor) -> Any:

@@ -2,6 +2,7 @@
 // ownership through the capsule's deleter.
 #include <algorithm>
 #include <cstring>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -9,6 +10,7 @@
 #include "bindings/python/src/creation/creation.h"
 #include "bindings/python/src/devices/backends.h"
 #include "bindings/python/src/operators/arguments.h"
+#include "dispatcher/devices/device_memory.h"
 #include "dispatcher/devices/devices.h"
 #include "dispatcher/frames/frames.h"
 
@@ -43,6 +45,16 @@ void DeleteImported(void* context) {
   auto* managed = static_cast<Managed*>(context);
   if (managed->deleter) managed->deleter(managed);
 }
+// Memory of a device goes back when the kernels that were queued on it have ended.
+template <typename Managed>
+struct Lent {
+  Device device;
+  Managed* managed;
+  static void Return(void* context) {
+    const std::unique_ptr<Lent> lent(static_cast<Lent*>(context));
+    AfterQueuedWork(lent->device, [managed = lent->managed] { DeleteImported<Managed>(managed); });
+  }
+};
 
 // A capsule that nobody consumed deletes its tensor.
 void DestroyCapsule(PyObject* capsule) {
@@ -155,9 +167,12 @@ Tensor Import(Managed* managed, int wanted) {
     extent += (sizes[i] - 1) * strides[i];
   }
   guard.m = nullptr;
-  Storage storage =
-      Storage::FromMemory(static_cast<char*>(dl.data) + dl.byte_offset,
-                          (empty ? 0 : extent) * ItemSize(*dtype), device, DeleteImported<Managed>, managed);
+  void* const data = static_cast<char*>(dl.data) + dl.byte_offset;
+  const int64_t bytes = (empty ? 0 : extent) * ItemSize(*dtype);
+  const bool is_queued_on = device.backend > keys::kMeta;
+  Storage storage = is_queued_on ? Storage::FromMemory(data, bytes, device, &Lent<Managed>::Return,
+                                                       new Lent<Managed>{device, managed})
+                                 : Storage::FromMemory(data, bytes, device, DeleteImported<Managed>, managed);
   return Tensor::Steal(TensorImpl::Make(std::move(storage), 0, sizes, strides, *dtype));
 }
 

@@ -76,7 +76,10 @@ PyObject* RegisterName(PyObject*, PyObject* name) {
 }
 PyObject* RenamePrivate(PyObject*, PyObject* name) {
   return Guarded([&] {
-    RegisterBackendName(StrView(name));
+    MICA_CHECK(
+        RegisterBackendName(StrView(name)) > keys::kMeta, "The backend (", std::string(StrView(name)),
+        ") is Mica's own, and cannot be the private one; give rename_privateuse1_backend() the name of "
+        "a plugin's backend, or a new one.");
     PrivateName() = std::string(StrView(name));
     TellPython();
     return NewNone();
