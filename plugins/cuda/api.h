@@ -49,12 +49,17 @@ enum CUdevice_attribute : int {
   CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR = 75,
   CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR = 76,
   CU_DEVICE_ATTRIBUTE_PAGEABLE_MEMORY_ACCESS = 88,
+  CU_DEVICE_ATTRIBUTE_MAX = 512,  // above the last of every driver so far
 };
 enum CUpointer_attribute : int { CU_POINTER_ATTRIBUTE_MEMORY_TYPE = 2 };
 enum CUmemorytype : unsigned int { CU_MEMORYTYPE_HOST = 1 };
 enum CUjit_option : int { CU_JIT_ERROR_LOG_BUFFER = 5, CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES = 6 };
 enum CUstream_flags : unsigned int { CU_STREAM_NON_BLOCKING = 1 };
-enum CUevent_flags : unsigned int { CU_EVENT_DEFAULT = 0 };
+enum CUevent_flags : unsigned int {
+  CU_EVENT_DEFAULT = 0,
+  CU_EVENT_BLOCKING_SYNC = 1,
+  CU_EVENT_DISABLE_TIMING = 2,
+};
 enum CUstreamCaptureMode : unsigned int {
   CU_STREAM_CAPTURE_MODE_GLOBAL = 0,
   CU_STREAM_CAPTURE_MODE_THREAD_LOCAL = 1,
@@ -73,9 +78,12 @@ constexpr unsigned int kHostAllocPortable = 1;  // CU_MEMHOSTALLOC_PORTABLE
   X(CUresult, cuDeviceGetName, (char* name, int length, CUdevice device))                                 \
   X(CUresult, cuDeviceTotalMem_v2, (size_t * bytes, CUdevice device))                                     \
   X(CUresult, cuDeviceGetAttribute, (int* value, CUdevice_attribute attribute, CUdevice device))          \
+  X(CUresult, cuDeviceCanAccessPeer, (int* can, CUdevice device, CUdevice peer))                          \
   X(CUresult, cuDevicePrimaryCtxRetain, (CUcontext * context, CUdevice device))                           \
   X(CUresult, cuCtxGetCurrent, (CUcontext * context))                                                     \
   X(CUresult, cuCtxSetCurrent, (CUcontext context))                                                       \
+  X(CUresult, cuCtxGetDevice, (CUdevice * device))                                                        \
+  X(CUresult, cuCtxGetStreamPriorityRange, (int* least, int* greatest))                                   \
   X(CUresult, cuCtxSynchronize, ())                                                                       \
   X(CUresult, cuMemGetInfo_v2, (size_t * free, size_t * total))                                           \
   X(CUresult, cuMemAlloc_v2, (CUdeviceptr * data, size_t bytes))                                          \

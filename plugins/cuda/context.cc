@@ -171,8 +171,16 @@ int CurrentDevice() { return t_device; }
 
 int ExchangeCurrentDevice(int device) {
   Process& process = Working();
-  if (GetDevice(process, device).context.load(std::memory_order_relaxed)) Use(device);
-  const int before = t_device;
+  const CUcontext wanted = GetDevice(process, device).context.load(std::memory_order_acquire);
+  CUcontext current = nullptr;
+  Check(process.api.cuCtxGetCurrent(&current), "cuCtxGetCurrent", device);
+  int before = t_device;
+  CUdevice used = 0;
+  if (current && process.api.cuCtxGetDevice(&used) == CUDA_SUCCESS)
+    for (int i = 0; i < process.count; ++i)
+      if (process.devices[static_cast<size_t>(i)].handle == used) before = i;
+  // Of a device that nobody has used none is made: Use does that.
+  if (wanted != current) Check(process.api.cuCtxSetCurrent(wanted), "cuCtxSetCurrent", device);
   t_device = device;
   return before;
 }
@@ -190,7 +198,9 @@ void Throw(CUresult result, const char* function, int device, const std::string&
   if (of_a_kernel)
     message +=
         " The fault may be of a kernel that was launched earlier; the device is lost for this process.";
-  MICA_PLUGIN_THROW(result == CUDA_ERROR_OUT_OF_MEMORY ? MICA_ERROR_OUT_OF_MEMORY : MICA_ERROR_RUNTIME,
+  MICA_PLUGIN_THROW(of_a_kernel                          ? MICA_ERROR_DEVICE_LOST
+                    : result == CUDA_ERROR_OUT_OF_MEMORY ? MICA_ERROR_OUT_OF_MEMORY
+                                                         : MICA_ERROR_RUNTIME,
                     message);
 }
 

@@ -131,8 +131,8 @@ bool ShapeOf(const ConvolutionShape& shape, Shape* made) {
 class Timer {
  public:
   Timer(int device, uint64_t stream)
-      : device_(device), stream_(stream), start_(GetCudaDriver().EventCreate(device)) {
-    end_ = GetCudaDriver().EventCreate(device);
+      : device_(device), stream_(stream), start_(GetCudaDriver().EventCreate(device, MICA_EVENT_TIMED)) {
+    end_ = GetCudaDriver().EventCreate(device, MICA_EVENT_TIMED);
   }
   ~Timer() {
     GetCudaDriver().EventDestroy(device_, start_);

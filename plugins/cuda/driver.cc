@@ -1,6 +1,8 @@
 // The functions of plugins/gpu's Driver, each on the driver's function of the same purpose.
 #include "plugins/cuda/driver.h"
 
+#include <cstdio>
+
 #include "plugins/cuda/compiler.h"
 #include "plugins/cuda/context.h"
 #include "plugins/cuda/cublas.h"
@@ -17,7 +19,7 @@ CUdeviceptr Address(const void* data) { return reinterpret_cast<CUdeviceptr>(dat
 uint64_t Handle(const void* handle) { return reinterpret_cast<uint64_t>(handle); }
 size_t Bytes(int64_t size) { return static_cast<size_t>(size); }
 
-int Attribute(int device, CUdevice_attribute attribute) {
+int AttributeOf(int device, CUdevice_attribute attribute) {
   int value = 0;
   Check(Api().cuDeviceGetAttribute(&value, attribute, DeviceHandle(device)), "cuDeviceGetAttribute", device);
   return value;
@@ -71,14 +73,14 @@ gpu::DeviceInfo CudaDriver::Describe(int device) {
   Check(Api().cuDeviceGetName(name, static_cast<int>(sizeof name), handle), "cuDeviceGetName", device);
   info.name = name;
   info.architecture = "sm_" +
-                      std::to_string(Attribute(device, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR)) +
-                      std::to_string(Attribute(device, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR));
+                      std::to_string(AttributeOf(device, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR)) +
+                      std::to_string(AttributeOf(device, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR));
   size_t total = 0;
   Check(Api().cuDeviceTotalMem_v2(&total, handle), "cuDeviceTotalMem_v2", device);
   info.total_memory = static_cast<int64_t>(total);
-  info.warp_size = Attribute(device, CU_DEVICE_ATTRIBUTE_WARP_SIZE);
-  info.multiprocessors = Attribute(device, CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT);
-  info.max_threads_per_block = Attribute(device, CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_BLOCK);
+  info.warp_size = AttributeOf(device, CU_DEVICE_ATTRIBUTE_WARP_SIZE);
+  info.multiprocessors = AttributeOf(device, CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT);
+  info.max_threads_per_block = AttributeOf(device, CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_BLOCK);
   return info;
 }
 
@@ -90,6 +92,30 @@ int64_t CudaDriver::FreeMemory(int device) {
 }
 
 int CudaDriver::ExchangeDevice(int device) { return ExchangeCurrentDevice(device); }
+
+bool CudaDriver::CanAccessPeer(int device, int peer) {
+  int can = 0;
+  Check(Api().cuDeviceCanAccessPeer(&can, DeviceHandle(device), DeviceHandle(peer)), "cuDeviceCanAccessPeer",
+        device);
+  return can != 0;
+}
+
+// "cuda.16" is the driver's CUdevice_attribute of that number: here how many multiprocessors there are.
+bool CudaDriver::Attribute(int device, const std::string& key, int64_t* value) {
+  int number = 0, read = 0, found = 0;
+  if (key == MICA_ATTRIBUTE_CAPABILITY_MAJOR)
+    number = CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR;
+  else if (key == MICA_ATTRIBUTE_CAPABILITY_MINOR)
+    number = CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR;
+  else if (std::sscanf(key.c_str(), "cuda.%4d%n", &number, &read) != 1 ||
+           static_cast<size_t>(read) != key.size() || number < 1 || number > CU_DEVICE_ATTRIBUTE_MAX)
+    return false;
+  const CUresult result =
+      Api().cuDeviceGetAttribute(&found, static_cast<CUdevice_attribute>(number), DeviceHandle(device));
+  if (result == CUDA_ERROR_INVALID_VALUE) return false;
+  Check(result, "cuDeviceGetAttribute", device);
+  return *value = found, true;
+}
 
 // --- memory
 
@@ -139,7 +165,7 @@ void CudaDriver::CopyToDevice(int device, void* to, const void* from, int64_t si
   Use(device);
   Check(Api().cuMemcpyHtoDAsync_v2(Address(to), from, Bytes(size), Stream(stream)), "cuMemcpyHtoDAsync_v2",
         device);
-  if (Attribute(device, CU_DEVICE_ATTRIBUTE_PAGEABLE_MEMORY_ACCESS) != 0 && !IsPinned(from))
+  if (AttributeOf(device, CU_DEVICE_ATTRIBUTE_PAGEABLE_MEMORY_ACCESS) != 0 && !IsPinned(from))
     StreamSync(device, stream);
 }
 
@@ -178,6 +204,11 @@ void CudaDriver::Fill(int device, void* data, uint8_t byte, int64_t size, uint64
 
 // --- streams and events
 
+void CudaDriver::PriorityRange(int device, int32_t* least, int32_t* greatest) {
+  Use(device);
+  Check(Api().cuCtxGetStreamPriorityRange(least, greatest), "cuCtxGetStreamPriorityRange", device);
+}
+
 uint64_t CudaDriver::StreamCreate(int device, int priority) {
   Use(device);
   CUstream stream = nullptr;
@@ -211,10 +242,12 @@ void CudaDriver::DeviceSync(int device) {
   Check(Api().cuCtxSynchronize(), "cuCtxSynchronize", device);
 }
 
-uint64_t CudaDriver::EventCreate(int device) {
+uint64_t CudaDriver::EventCreate(int device, uint64_t flags) {
   Use(device);
   CUevent event = nullptr;
-  Check(Api().cuEventCreate(&event, CU_EVENT_DEFAULT), "cuEventCreate", device);
+  const unsigned int timing = flags & MICA_EVENT_TIMED ? CU_EVENT_DEFAULT : CU_EVENT_DISABLE_TIMING;
+  const unsigned int waiting = flags & MICA_EVENT_SLEEPS ? CU_EVENT_BLOCKING_SYNC : CU_EVENT_DEFAULT;
+  Check(Api().cuEventCreate(&event, timing | waiting), "cuEventCreate", device);
   return Handle(event);
 }
 

@@ -1,5 +1,8 @@
 #include "plugins/gpu/device_table.h"
 
+#include <exception>
+#include <string>
+
 namespace gpu {
 
 void Table::Properties(int32_t device, MicaDeviceProperties* out) {
@@ -16,6 +19,13 @@ void Table::Properties(int32_t device, MicaDeviceProperties* out) {
 int32_t Table::ExchangeDevice(int32_t device) {
   devices_.At(device);
   return driver_.ExchangeDevice(device);
+}
+
+int64_t Table::Attribute(int32_t device, MicaStr key) {
+  int64_t value = 0;
+  if (!driver_.Attribute(device, std::string(key.data, static_cast<size_t>(key.size)), &value))
+    throw mica::plugin::NotImplemented();
+  return value;
 }
 
 void* Table::Allocate(int32_t device, int64_t size) {
@@ -68,7 +78,13 @@ void Table::EventSync(int32_t device, uint64_t event) {
 
 void Table::Quiesce() {
   if (!devices_.used()) return;
-  for (int device = 0; device < devices_.Count(); ++device) driver_.DeviceSync(device);
+  std::exception_ptr first;  // a device that is lost keeps no other waiting
+  for (int device = 0; device < devices_.Count(); ++device) try {
+      driver_.DeviceSync(device);
+    } catch (...) {
+      if (!first) first = std::current_exception();
+    }
+  if (first) std::rethrow_exception(first);
 }
 
 }  // namespace gpu

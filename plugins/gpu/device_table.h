@@ -14,6 +14,8 @@ class Table {
   int32_t Count() { return devices_.Count(); }
   void Properties(int32_t device, MicaDeviceProperties* out);
   int32_t ExchangeDevice(int32_t device);
+  bool PeerAccess(int32_t device, int32_t peer) { return driver_.CanAccessPeer(device, peer); }
+  int64_t Attribute(int32_t device, MicaStr key);
 
   void* Allocate(int32_t device, int64_t size);
   void Free(int32_t device, void* data, int64_t size);
@@ -25,12 +27,16 @@ class Table {
                 uint64_t stream);
   void Fill(int32_t device, void* data, uint8_t byte, int64_t size, uint64_t stream);
 
+  void PriorityRange(int32_t device, int32_t* least, int32_t* greatest) {
+    driver_.PriorityRange(device, least, greatest);
+  }
   uint64_t StreamCreate(int32_t device, int32_t priority) { return driver_.StreamCreate(device, priority); }
   void StreamDestroy(int32_t device, uint64_t stream) { driver_.StreamDestroy(device, stream); }
   void StreamSync(int32_t device, uint64_t stream);
   bool StreamQuery(int32_t device, uint64_t stream) { return driver_.StreamDone(device, stream); }
   void DeviceSync(int32_t device);
-  uint64_t EventCreate(int32_t device) { return driver_.EventCreate(device); }
+  uint64_t EventCreate(int32_t device) { return driver_.EventCreate(device, MICA_EVENT_TIMED); }
+  uint64_t EventCreateWith(int32_t device, uint64_t flags) { return driver_.EventCreate(device, flags); }
   void EventDestroy(int32_t device, uint64_t event) { driver_.EventDestroy(device, event); }
   void EventRecord(int32_t device, uint64_t event, uint64_t stream) {
     driver_.EventRecord(device, event, stream);

@@ -46,6 +46,19 @@ int SimtDriver::ExchangeDevice(int device) {
   return std::exchange(t_device, device);
 }
 
+// Memory of a device is checked against its own kernels, so that none reads another's.
+bool SimtDriver::CanAccessPeer(int device, int peer) {
+  FindDevice(device);
+  FindDevice(peer);
+  return false;
+}
+
+bool SimtDriver::Attribute(int device, const std::string& key, int64_t* value) {
+  FindDevice(device);
+  if (key != "simt.work_items_in_step") return false;
+  return *value = 32, true;
+}
+
 // --- memory
 
 void* SimtDriver::Allocate(int device, int64_t size) { return FindDevice(device).memory.Allocate(size); }
@@ -136,6 +149,11 @@ void SimtDriver::Fill(int device, void* data, uint8_t byte, int64_t size, uint64
 
 // --- streams and events
 
+void SimtDriver::PriorityRange(int device, int32_t* least, int32_t* greatest) {
+  FindDevice(device);
+  *least = *greatest = 0;
+}
+
 uint64_t SimtDriver::StreamCreate(int device, int) {
   Device& d = FindDevice(device);
   State& state = GetState();
@@ -176,7 +194,8 @@ void SimtDriver::DeviceSync(int device) {
   if (!wrong.empty()) Fail(wrong);
 }
 
-uint64_t SimtDriver::EventCreate(int device) {
+// Every event is timed, and waits in the same way.
+uint64_t SimtDriver::EventCreate(int device, uint64_t) {
   FindDevice(device);
   State& state = GetState();
   std::lock_guard<std::mutex> lock(state.mutex);

@@ -24,6 +24,8 @@ class SimtDriver final : public gpu::Driver {
   gpu::DeviceInfo Describe(int device) override;
   int64_t FreeMemory(int device) override;
   int ExchangeDevice(int device) override;
+  bool CanAccessPeer(int device, int peer) override;
+  bool Attribute(int device, const std::string& key, int64_t* value) override;
 
   void* Allocate(int device, int64_t size) override;
   void Free(int device, void* data) override;
@@ -36,12 +38,13 @@ class SimtDriver final : public gpu::Driver {
                   uint64_t stream) override;
   void Fill(int device, void* data, uint8_t byte, int64_t size, uint64_t stream) override;
 
+  void PriorityRange(int device, int32_t* least, int32_t* greatest) override;
   uint64_t StreamCreate(int device, int priority) override;
   void StreamDestroy(int device, uint64_t stream) override;
   void StreamSync(int device, uint64_t stream) override;
   bool StreamDone(int device, uint64_t stream) override;
   void DeviceSync(int device) override;
-  uint64_t EventCreate(int device) override;
+  uint64_t EventCreate(int device, uint64_t flags) override;
   void EventDestroy(int device, uint64_t event) override;
   void EventRecord(int device, uint64_t event, uint64_t stream) override;
   void EventWait(int device, uint64_t event, uint64_t stream) override;

@@ -120,7 +120,7 @@ def test_a_device_without_a_number_is_the_current_one(simt_plugin):
     assert said[:2] == ["simt:1 simt:1 simt:1 simt:0 simt:1", "simt:0"]
     assert said[2] == "simt:0 simt False True"
     assert re.match(r"RuntimeError The device \(simt:7\) does not exist", said[3])
-    assert re.match(r"ValueError mica.simt.set_device\(\) gets the device \(cpu\)", said[4])
+    assert re.match(r"WrongDeviceError Invalid device, must be simt device: the device \(cpu\)", said[4])
 
 
 def test_streams_and_events_order_work():
@@ -130,11 +130,11 @@ def test_streams_and_events_order_work():
     with mica.stream(first):
         for _ in range(20):
             x = x + 1
-        start = first.record_event()
+        start = first.record_event(mica.Event(enable_timing=True))
     second.wait_event(start)
     with mica.stream(second):
         y = x * 2
-        end = second.record_event()
+        end = second.record_event(mica.Event(enable_timing=True))
     end.synchronize()
     assert start.query() and end.query()
     assert start.elapsed_time(end) >= 0

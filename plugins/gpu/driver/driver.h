@@ -52,6 +52,10 @@ class Driver {
   virtual int64_t FreeMemory(int device) = 0;
   // Makes `device` this thread's current one, and returns the one before.
   virtual int ExchangeDevice(int device) = 0;
+  // Whether kernels of `device` can read memory of `peer`.
+  virtual bool CanAccessPeer(int device, int peer) = 0;
+  // MicaDeviceTable's attribute; false for a key that the driver does not know.
+  virtual bool Attribute(int device, const std::string& key, int64_t* value) = 0;
 
   // --- memory
   virtual void* Allocate(int device, int64_t size) = 0;  // throws MICA_ERROR_OUT_OF_MEMORY
@@ -69,12 +73,13 @@ class Driver {
   virtual void Fill(int device, void* data, uint8_t byte, int64_t size, uint64_t stream) = 0;
 
   // --- streams and events; stream 0 is the device's default one
+  virtual void PriorityRange(int device, int32_t* least, int32_t* greatest) = 0;
   virtual uint64_t StreamCreate(int device, int priority) = 0;
   virtual void StreamDestroy(int device, uint64_t stream) = 0;
   virtual void StreamSync(int device, uint64_t stream) = 0;
   virtual bool StreamDone(int device, uint64_t stream) = 0;
   virtual void DeviceSync(int device) = 0;
-  virtual uint64_t EventCreate(int device) = 0;
+  virtual uint64_t EventCreate(int device, uint64_t flags) = 0;  // of MICA_EVENT_*
   virtual void EventDestroy(int device, uint64_t event) = 0;
   virtual void EventRecord(int device, uint64_t event, uint64_t stream) = 0;
   virtual void EventWait(int device, uint64_t event, uint64_t stream) = 0;

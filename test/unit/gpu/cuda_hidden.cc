@@ -80,7 +80,7 @@ TEST_CASE("the driver's errors are sentences", "[.][fakes]") {
                      "memory. It was asked for (1073741824) bytes, of (1048576) that the device has and (");
   REQUIRE(CodeOf([] { Cuda().PinnedAllocate(1 << 30); }) == MICA_ERROR_OUT_OF_MEMORY);
   MICA_REQUIRE_ERROR(Cuda().PinnedAllocate(1 << 30), "(1073741824) bytes of the host.");
-  const uint64_t stream = Cuda().StreamCreate(0, -1), event = Cuda().EventCreate(0);
+  const uint64_t stream = Cuda().StreamCreate(0, -1), event = Cuda().EventCreate(0, 0);
   REQUIRE((!Cuda().StreamDone(0, stream) && Cuda().StreamDone(0, 0) && !Cuda().EventDone(0, event)));
   Cuda().EventRecord(0, event, stream);
   Cuda().EventWait(0, event, 0);
@@ -91,8 +91,28 @@ TEST_CASE("the driver's errors are sentences", "[.][fakes]") {
                      "may be of a kernel that was launched earlier; the device is lost for this process.");
   MICA_REQUIRE_ERROR(Cuda().EventElapsed(0, event, event), "Both events must have passed");
   REQUIRE(Cuda().EventElapsed(0, event, event + 1) == 2.5);
+  REQUIRE(CodeOf([&] { Cuda().EventSync(0, event); }) == MICA_ERROR_DEVICE_LOST);
   Cuda().EventDestroy(0, event);
   Cuda().StreamDestroy(0, stream);
+}
+
+TEST_CASE("the current device is the driver's, and a device is described by numbers", "[.][fakes]") {
+  Cuda().FreeMemory(0);
+  Cuda().FreeMemory(1);  // now current
+  REQUIRE(Cuda().ExchangeDevice(0) == 1);
+  CallDriver("FakeOtherContext");  // another library makes none current
+  REQUIRE(Cuda().ExchangeDevice(1) == 0);
+  REQUIRE(Cuda().ExchangeDevice(0) == 1);
+  REQUIRE((Cuda().CanAccessPeer(1, 0) && !Cuda().CanAccessPeer(0, 1)));
+  int32_t least = 7, greatest = 7;
+  Cuda().PriorityRange(0, &least, &greatest);
+  REQUIRE((least == 0 && greatest == -5));
+  int64_t value = 0;
+  REQUIRE((Cuda().Attribute(0, MICA_ATTRIBUTE_CAPABILITY_MAJOR, &value) && value == 9));
+  REQUIRE((Cuda().Attribute(0, "cuda.16", &value) && value == 132));
+  for (const char* unknown : {"cuda.16x", "cuda.0", "cuda.99999", "cuda.300", "acme.cores"})
+    REQUIRE(!Cuda().Attribute(0, unknown, &value));
+  Cuda().EventDestroy(0, Cuda().EventCreate(0, MICA_EVENT_TIMED | MICA_EVENT_SLEEPS));
 }
 
 TEST_CASE("modules are loaded and kernels launched", "[.][fakes]") {
@@ -185,7 +205,7 @@ TEST_CASE("copies of pageable memory are waited for", "[.][fakes-pageable]") {
 TEST_CASE("CUDA does not work in the child of a fork", "[.][fakes-fork]") {
   void* p = Cuda().Allocate(0, 100);
   void* pinned = Cuda().PinnedAllocate(100);
-  const uint64_t event = Cuda().EventCreate(0);
+  const uint64_t event = Cuda().EventCreate(0, 0);
   const int status = gpu::test::StatusOfFork([&] {
     int told = 0;
     for (const std::function<void()>& body : std::initializer_list<std::function<void()>>{
@@ -210,7 +230,7 @@ TEST_CASE("CUDA does not work in the child of a fork", "[.][fakes-fork]") {
 
 TEST_CASE("what outlives the driver is destroyed without a word", "[.][fakes-end]") {
   void* p = Cuda().Allocate(1, 100);
-  const uint64_t event = Cuda().EventCreate(0), stream = Cuda().StreamCreate(0, 0);
+  const uint64_t event = Cuda().EventCreate(0, 0), stream = Cuda().StreamCreate(0, 0);
   CallDriver("FakeShutDown");
   Cuda().Free(1, p);
   Cuda().EventDestroy(0, event);

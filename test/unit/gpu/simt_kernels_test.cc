@@ -137,7 +137,7 @@ TEST_CASE("twenty threads launch, copy and make streams", "[gpu][simt]") {
         Run(add, {4, 256, stream}, x.data(), counted.data(), y.data(), kCount);
         const std::vector<float> sums = y.Values(stream);
         for (size_t i = 0; i < kCount; ++i) wrong += sums[i] != static_cast<float>(t) + float(i);
-        const uint64_t event = Simt().EventCreate(0);
+        const uint64_t event = Simt().EventCreate(0, 0);
         Simt().EventRecord(0, event, stream);
         Simt().EventWait(0, event, 0);
         Simt().EventSync(0, event);

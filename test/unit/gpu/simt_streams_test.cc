@@ -18,7 +18,7 @@ struct Stream {
 };
 
 struct Event {
-  Event() : handle(Simt().EventCreate(0)) {}
+  Event() : handle(Simt().EventCreate(0, 0)) {}
   ~Event() { Simt().EventDestroy(0, handle); }
   Event(const Event&) = delete;
   Event& operator=(const Event&) = delete;

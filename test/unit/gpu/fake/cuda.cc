@@ -139,6 +139,19 @@ FAKE(int) cuCtxSetCurrent(Handle context) {
   READY;
   return t_current = context, 0;
 }
+FAKE(int) cuCtxGetDevice(int* device) {
+  IN_CONTEXT;
+  return *device = static_cast<int>(static_cast<int*>(t_current) - g_contexts), 0;
+}
+FAKE(int) cuDeviceCanAccessPeer(int* can, int device, int peer) {
+  READY;
+  return *can = device == 1 && peer == 0, 0;
+}
+FAKE(int) cuCtxGetStreamPriorityRange(int* least, int* greatest) {
+  IN_CONTEXT;
+  *least = 0;
+  return *greatest = -5, 0;
+}
 FAKE(int) cuCtxSynchronize() { return InContext(); }
 FAKE(int) cuMemGetInfo_v2(size_t* free, size_t* total) {
   IN_CONTEXT;
@@ -206,7 +219,7 @@ FAKE(int) cuStreamQuery(Handle stream) {
 FAKE(int) cuStreamWaitEvent(Handle, Handle, unsigned) { return InContext(); }
 FAKE(int) cuEventCreate(Handle* event, unsigned flags) {
   IN_CONTEXT;
-  if (flags != 0) return kInvalid;
+  if (flags > 3) return kInvalid;
   if (g_has_clock) return *event = reinterpret_cast<Handle>(g_events++ % 64 + 1), 0;
   return *event = kEvent, 0;
 }
