@@ -4,7 +4,7 @@ Without options a fixed part of the grid, some 6,000 cells at 512 x 512 on one t
 of it, seven hundred thousand. `--ops softmax 'linalg.*'`, `--layout`, `--dtype`, `--direction`, `--size` and `--threads`
 choose words of one axis each, and all cells of them. Each cell's result is written down at once, so that
 `--resume` goes on where a run stopped, and `--seconds` stops one. Prints what is slow, and writes
-sweep.md beside them in build/bench; `--write` also the page of the reference. `--report` runs nothing.
+a table beside them in build/bench; `--write` also the page of the reference. `--report` runs nothing.
 """
 
 from __future__ import annotations

@@ -147,6 +147,8 @@ MicaDeviceTable* DriveTable(const MicaDeviceTable& plugins) {
   MICA_DRIVE(OnDevice, capture_end);
   MICA_DRIVE(OnDevice, graph_replay);
   MICA_DRIVE(OnDevice, graph_destroy);
+  MICA_DRIVE(OnDevice, stream_allocate);
+  MICA_DRIVE(OnDevice, stream_free);
   MICA_DRIVE(AsItIs, supports);
   MICA_DRIVE(AsItIs, quiesce);
   MICA_DRIVE(AsItIs, detach);

@@ -282,7 +282,8 @@ void Event::Wait(const StreamRef& stream) {
   if (!recorded_ || device_.backend < 2) return;
   if (stream.device.backend != device_.backend || giver_ != &DeviceTableOf(stream.device))
     return Synchronize();
-  RaiseReported(device_, giver_->event_wait(giver_->context, stream.device.index, handle_, stream.handle));
+  RaiseReported(stream.device,
+                giver_->event_wait(giver_->context, stream.device.index, handle_, stream.handle));
   JoinRecording(recording_, stream);
 }
 

@@ -22,9 +22,6 @@ MicaStatus StatusOfCurrentException() noexcept;
 // Whether the exception that a status was made of is of a class of its own (a PythonException).
 bool HasOwnClass(MicaStatus status);
 constexpr bool IsBareCode(MicaStatus s) { return reinterpret_cast<uintptr_t>(s) < 4096; }
-inline int64_t CodeOf(MicaStatus s) {
-  return IsBareCode(s) ? static_cast<int64_t>(reinterpret_cast<uintptr_t>(s)) : s->code;
-}
 inline MicaStatus BareStatus(int code) { return reinterpret_cast<MicaStatus>(static_cast<uintptr_t>(code)); }
 
 // The code of a status that is no success; 0 of one.

@@ -18,14 +18,13 @@
 // LATE_LOST=code that call says that the device is lost, and any later one ends the process.
 // The settings are read at each call, so that a process may change them.
 //
-// It has five kernels, mul, add, neg and relu of contiguous float32 tensors and copy_ of matrices, which run in
-// their stream as copies do (where that is the default stream, in that of the current
-// device, as on GPUs), and pinned memory. With LATE_SAY it says on stderr what it
-// is asked for: each kernel with its stream, streams made and destroyed, pinned blocks, fills, memory in the
-// order of a stream. It has LATE_MEMORY bytes a device (2^33), no pinned memory with LATE_UNPINNED, and
-// memory in the order of streams with LATE_ORDERED. With LATE_ASK, each function but the first two asks the
-// host for memory in another thread and waits for that, which never ends where the host holds a lock
-// meanwhile.
+// It has five kernels, mul, add, neg and relu of contiguous float32 tensors and copy_ of matrices, which run
+// in their stream as copies do (where that is the default stream, in that of the current device, as on GPUs),
+// and pinned memory. With LATE_SAY it says on stderr what it is asked for: each kernel with its stream,
+// streams made and destroyed, pinned blocks, fills, memory in the order of a stream. It has LATE_MEMORY bytes
+// a device (2^33), no pinned memory with LATE_UNPINNED, and memory in the order of streams with LATE_ORDERED.
+// With LATE_ASK, each function but the first two asks the host for memory in another thread and waits for
+// that, which never ends where the host holds a lock meanwhile.
 #include <mica/device.h>
 
 #include <algorithm>

@@ -174,7 +174,7 @@ print([bool(lost(call)) for call in calls])
 del x, y, event, side
 mica.empty_cache("late")
 mica.save({"kept": kept + 1}, sys.argv[1])
-print(mica.load(sys.argv[1])["kept"].sum().item(), (other + other).sum().item(), mica.late.device_count())
+print(mica.load(sys.argv[1])["kept"].sum().item(), (other + other).cpu().sum().item(), mica.late.device_count())
 """
     settings = {"MICA_PLUGINS": str(late_device), "LATE_LOST": "code"}
     done = ran(START + program, str(tmp_path / "kept.mica"), timeout=60, **settings)
@@ -192,7 +192,7 @@ print(mica.load(sys.argv[1])["kept"].sum().item(), (other + other).sum().item(),
 def test_a_device_whose_loss_nobody_saw_is_said_at_exit(late_device: Path) -> None:
     program = """
 import time
-x = mica.ones(64).to("late")
+x = mica.ones(1 << 22).to("late")  # memory of its own, so that the host waits before it gives that back
 fails(1)
 y = mica.relu(x)
 time.sleep(0.05)
@@ -208,7 +208,7 @@ mica.empty_cache("late")
 def test_errors_at_exit_are_printed(late_device: Path) -> None:
     program = """
 import time
-x = mica.ones(64).to("late")
+x = mica.ones(1 << 22).to("late")  # memory of its own, so that the host waits before it gives that back
 fails(1)
 y = mica.relu(x)
 time.sleep(0.05)
