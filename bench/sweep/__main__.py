@@ -78,6 +78,7 @@ def main() -> int:
         known = measured(results)
         end = time.monotonic() + options.seconds
         with results.open("a") as file:
+            file.write("\n")  # what was cut off stays a line of its own
             for cell, row in run(cells.cells(wanted(options)), known, end):
                 file.write(json.dumps({"cell": cell.name, **row}) + "\n")
                 file.flush()

@@ -175,8 +175,11 @@ void PluginEmitter::EmitBackward(const Derivative& d) {
     p_.Print({{"value", EmitFormula(rule.formula->root, options_)}}, "auto value_ = $value$;");
     for (size_t k = 0; k < rule.inputs.size(); ++k)
       p_.Print({{"at", EntryOf(f, rule.inputs[k])},
-                {"value", rule.inputs.size() == 1 ? "value_" : StrCat("std::get<", k, ">(value_)")}},
-               "GiveGradient($value$, wanted_ + $at$, gradients_ + $at$);");
+                {"value", rule.inputs.size() == 1 ? "value_" : StrCat("std::get<", k, ">(value_)")},
+                {"count", f.schema.arguments[rule.inputs[k]].type.is_tensor_list()
+                              ? StrCat(f.arguments[rule.inputs[k]].name, ".size(), ")
+                              : ""}},
+               "GiveGradient($value$, $count$wanted_ + $at$, gradients_ + $at$);");
     p_.Outdent();
     p_.Line("}");
   }

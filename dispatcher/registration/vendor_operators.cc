@@ -3,6 +3,7 @@
 // kernel for all that makes a custom node over the plugin's backward.
 #include "dispatcher/registration/vendor_operators.h"
 
+#include <algorithm>
 #include <deque>
 #include <memory>
 #include <mutex>
@@ -48,6 +49,12 @@ std::vector<Tensor> TensorsIn(const MicaValue& v) {
   return tensors;
 }
 
+// "SpinBackward" of acme::spin.Tensor.
+std::string NodeName(const VendorOperator& op) {
+  const std::string base = op.name.substr(op.name.find("::") + 2);
+  return base.substr(0, base.find('.')) + "Backward";
+}
+
 // What one call keeps for its backward: the object of a custom function's node.
 class VendorBackward {
  public:
@@ -79,6 +86,13 @@ class VendorBackward {
   }
 
   void Apply(MicaTensorSpan grads, MicaTensor** wanted) {
+    MICA_CHECK(
+        !released_,
+        "Trying to backward through the graph a second time (or directly access saved tensors after they "
+        "have already been freed): the tensors that ",
+        NodeName(*op_),
+        " saved are freed by the first backward. Specify retain_graph=True in the first call to run "
+        "backward a second time.");
     std::deque<std::vector<Tensor>> tensors;  // of each argument
     std::vector<Tensor> results;
     std::vector<MicaValue> args;
@@ -113,9 +127,12 @@ class VendorBackward {
   }
 
   void ReleaseSaved() {
-    for (Argument& a : args_)
-      for (Kept& box : a.kept) box.reset();
-    for (Kept& box : kept_results_) box.reset();
+    const auto release = [&](Kept& box) {
+      released_ = released_ || box;
+      box.reset();
+    };
+    for (Argument& a : args_) std::for_each(a.kept.begin(), a.kept.end(), release);
+    std::for_each(kept_results_.begin(), kept_results_.end(), release);
   }
 
  private:
@@ -143,6 +160,7 @@ class VendorBackward {
   std::vector<Argument> args_;
   std::vector<Kept> kept_results_;
   std::vector<uint8_t> needs_;  // as MicaBackwardFunction's `wanted`
+  bool released_ = false;       // of what was kept
 };
 
 VendorBackward& BackwardOf(void* object) { return *static_cast<VendorBackward*>(object); }
@@ -155,12 +173,6 @@ constexpr MicaCustomFunction kVendorFunction = {
     .visit_held = nullptr,
     .destroy = [](void* object) { delete &BackwardOf(object); },
 };
-
-// "SpinBackward" of acme::spin.Tensor.
-std::string NodeName(const VendorOperator& op) {
-  const std::string base = op.name.substr(op.name.find("::") + 2);
-  return base.substr(0, base.find('.')) + "Backward";
-}
 
 // A node, owned.
 struct ReleaseNode {
@@ -243,11 +255,42 @@ void CompleteFromData(const MicaOperatorRecord& r, const VendorOperator& op, Ope
 }
 
 // Completes what Define made of one form's schema.
+schema::FunctionSchema Parsed(const char* text, const char* what) {
+  absl::StatusOr<schema::FunctionSchema> schema = schema::Parse(text);
+  MICA_CHECK(schema.ok(), "The ", what, " (", text,
+             ") of a plugin's operator is wrong: ", std::string(schema.status().message()));
+  return *std::move(schema);
+}
+
+bool GivesTensorsAlone(const schema::FunctionSchema& schema) {
+  return std::all_of(schema.returns.begin(), schema.returns.end(),
+                     [](const schema::Return& r) { return r.type.is(schema::TypeKind::kTensor); });
+}
+
+// A further form takes what the functional form does; the out form then a tensor for each result, written,
+// and the in-place form writes its first argument.
+void CheckForm(const schema::FunctionSchema& functional, const schema::FunctionSchema& form, bool is_out) {
+  const size_t n = functional.arguments.size();
+  bool fits =
+      GivesTensorsAlone(functional) && form.arguments.size() == n + (is_out ? functional.returns.size() : 0);
+  for (size_t i = 0; fits && i < form.arguments.size(); ++i) {
+    const schema::Argument& a = form.arguments[i];
+    const bool is_written = is_out ? i >= n : i == 0;
+    const std::string type = a.type.ToString(false);
+    fits = a.is_mutable() == is_written &&
+           type == (i < n ? functional.arguments[i].type.ToString(false) : "Tensor");
+  }
+  MICA_CHECK(fits, "The ", is_out ? "out" : "in-place", " form (", schema::ToString(form),
+             ") does not fit the operator (", schema::ToString(functional), "); expected the same arguments",
+             is_out ? " and behind them a written Tensor for each result, which are Tensors."
+                    : " of which the first is written, and results that are Tensors.");
+}
+
 void Complete(const MicaOperatorRecord& r, const VendorOperator& op, OpForm form, OperatorSpec& spec) {
   spec.form = form;
   if (r.class_name) {
     CompleteFromData(r, op, spec);
-  } else if (r.shape) {
+  } else if (r.shape && GivesTensorsAlone(Parsed(r.schema, "schema"))) {
     spec.meta = &ShapesFromRecord;
     spec.shape = &op.record;
     if (r.out_schema) spec.flags |= kStructured;
@@ -256,13 +299,6 @@ void Complete(const MicaOperatorRecord& r, const VendorOperator& op, OpForm form
   spec.num_outputs = op.num_outputs;
   spec.functional_name = op.name.c_str();
   spec.out_name = op.out_name.empty() ? nullptr : op.out_name.c_str();
-}
-
-schema::FunctionSchema Parsed(const char* text, const char* what) {
-  absl::StatusOr<schema::FunctionSchema> schema = schema::Parse(text);
-  MICA_CHECK(schema.ok(), "The ", what, " (", text,
-             ") of a plugin's operator is wrong: ", std::string(schema.status().message()));
-  return *std::move(schema);
 }
 
 // The earlier schemas that the record gives of the form `spec`.
@@ -318,6 +354,7 @@ void DefineForms(Scope& scope, VendorOperator& op, SourceLocation where) {
   for (const auto& [text, form] :
        {std::pair(r.inplace_schema, OpForm::kInplace), std::pair(r.out_schema, OpForm::kOut)}) {
     if (!text) continue;
+    CheckForm(Parsed(r.schema, "schema"), Parsed(text, "form's schema"), form == OpForm::kOut);
     DefineForm(scope, op, text, where);
     Complete(r, op, form, scope.LastDefined());
   }

@@ -15,7 +15,7 @@ namespace {
 // The arguments of one call with every tensor's place taken by one of the meta device.
 class StandIns {
  public:
-  StandIns(const MicaValue* args, int64_t n) : values_(args, args + n) {
+  StandIns(const char* name, const MicaValue* args, int64_t n) : name_(name), values_(args, args + n) {
     for (MicaValue& v : values_) {
       if (v.tag == MICA_VALUE_TENSOR && v.u.tensor)
         v.u.tensor = StandIn(v.u.tensor);
@@ -34,6 +34,9 @@ class StandIns {
  private:
   MicaTensor* StandIn(MicaTensor* of) {
     const Tensor& t = Tensor::Ref(of);
+    MICA_CHECK(tensors_.empty() || t.device() == place_,
+               "Expected all tensors to be on the same device, but found (", place_.ToString(), ") and (",
+               t.device().ToString(), ") among the arguments of ", name_, ".");
     if (tensors_.empty()) place_ = t.device();
     has_place_ = true;
     tensors_.push_back(EmptyStrided(t.sizes(), t.strides(), t.dtype(), Device{keys::kMeta, 0}));
@@ -52,6 +55,7 @@ class StandIns {
     return Device{keys::kMeta, 0};
   }
 
+  const char* name_;  // of the operator
   std::vector<MicaValue> values_;
   std::deque<Tensor> tensors_;
   std::deque<std::vector<MicaTensor*>> lists_;
@@ -63,7 +67,7 @@ class StandIns {
 
 void ShapesFromRecord(const OperatorSpec& spec, const MicaValue* args, MetaResult& result) {
   const MicaOperatorRecord& record = *spec.shape;
-  const StandIns stand_ins(args, spec.num_functional_args);
+  const StandIns stand_ins(spec.name, args, spec.num_functional_args);
   MicaCall call{};
   call.struct_size = sizeof(call);
   call.host = HostTable();

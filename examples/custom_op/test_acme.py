@@ -111,6 +111,21 @@ def test_gradients_and_gradients_of_gradients():
     assert mica.autograd.gradgradcheck(mica.ops.acme.fused_attention, inputs)
 
 
+def test_a_second_backward_says_that_the_saved_tensors_are_gone():
+    x = rows(2, 3, 4, requires_grad=True)
+    y = mica.ops.acme.fused_attention(x, x, x).sum()
+    y.backward()
+    with pytest.raises(
+        RuntimeError, match="tensors that fused_attentionBackward saved are freed by the first"
+    ):
+        y.backward()
+
+
+def test_tensors_of_two_devices_are_refused():
+    with pytest.raises(RuntimeError, match=r"on the same device, but found \(cpu\) and \(meta\)"):
+        mica.ops.acme.fused_attention(rows(2, 3, 4), rows(2, 3, 4), mica.empty(2, 3, 4, device="meta"))
+
+
 def test_gradients_that_nobody_wants_are_not_made():
     q, k, v = rows(1, 2, 2), rows(1, 2, 2, requires_grad=True), rows(1, 2, 2)
     mica.ops.acme.fused_attention(q, k, v).sum().backward()

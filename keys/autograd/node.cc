@@ -7,7 +7,6 @@
 #include "dispatcher/devices/streams.h"
 #include "keys/autograd/anomaly.h"
 #include "keys/autograd/graph_task.h"
-#include "keys/autograd/hooks.h"
 #include "tensor/shape.h"
 
 namespace mica::autograd {
@@ -61,7 +60,7 @@ Node::Node() : MicaNode{nullptr}, sequence_(t_sequence++) {
 
 Node::~Node() {
   if (extra_) {
-    const std::lock_guard lock(HookListsLock());
+    const std::lock_guard lock(extra_->node_lock);
     extra_->node = nullptr;
   }
   if (next_ != inline_next_) delete[] next_;

@@ -14,6 +14,7 @@
 
 #include <atomic>
 #include <memory>
+#include <mutex>
 #include <string>
 #include <utility>
 #include <vector>
@@ -125,7 +126,10 @@ struct NodeExtra {
   std::string stack;
   NodeRef parent;  // the node in whose backward this one was made
   Held data;
-  Node* node;  // whose it is; NULL once that is being destroyed. Under HookListsLock
+  // Whose it is; NULL once that is being destroyed. The lock is its own: a process may fork while a thread
+  // holds it, and a child uses other nodes.
+  Node* node;
+  std::mutex node_lock;
 };
 
 class Node : public MicaNode {

@@ -206,13 +206,13 @@ std::shared_ptr<SavedTensorHooks> HooksOf(const MicaSavedTensorHooks* given, con
 
 NodeRef Living(const std::weak_ptr<NodeExtra>& node) {
   const std::shared_ptr<NodeExtra> extra = node.lock();
-  const std::lock_guard lock(HookListsLock());
-  return extra && extra->node && extra->node->TryRetain() ? NodeRef::Steal(extra->node) : NodeRef();
+  if (!extra) return NodeRef();
+  const std::lock_guard lock(extra->node_lock);
+  return extra->node && extra->node->TryRetain() ? NodeRef::Steal(extra->node) : NodeRef();
 }
 MicaSavedTensor* Save(const Tensor& t, Node* owner, bool is_output) {
   auto box = std::make_unique<MicaSavedTensor>();
   if (owner) {
-    const std::lock_guard lock(HookListsLock());
     owner->EnsureExtra();
     box->owner = owner->weak_extra();
   }

@@ -178,6 +178,7 @@ void CopyInto(const MicaCall* call, MicaTensor* self, MicaTensor* src, int32_t) 
 void CopyStrided(int64_t itemsize, int32_t ndim, const int64_t* sizes, const void* src,
                  const int64_t* src_strides, void* dst, const int64_t* dst_strides, int32_t threads) {
   Iteration it;
+  if (ndim > kMaxDims) throw plugin::NotImplemented();
   it.SetSizes(sizes, ndim);
   int64_t bytes[kMaxDims];
   const auto add = [&](void* data, const int64_t* strides) {

@@ -304,7 +304,9 @@ void ScatterReduce(const MicaCall* call, MicaTensor* self, int64_t dim, MicaTens
   const std::string_view how(reduce.data, static_cast<size_t>(reduce.size));
   const int32_t dtype = TensorRef(out).dtype();
   if (dtype == MICA_F16 || dtype == MICA_BF16) {  // in float32, rounded once
-    const plugin::OwnedTensor before = Lanes(call, self), values = Lanes(call, src), after = Lanes(call, out);
+    const plugin::OwnedTensor before = Lanes(call, self), values = Lanes(call, src);
+    const plugin::OwnedTensor after =
+        plugin::OwnedTensor::Empty(out->dl.shape, out->dl.ndim, MICA_F32, MicaDevice{0, 0});
     ScatterReduce(call, before.get(), dim, index, values.get(), reduce, include_self, after.get());
     return CopyInto(call, out, after.get(), 0);
   }

@@ -433,7 +433,12 @@ inline bool AnyOf(const uint8_t* wanted, size_t count) {
 inline void GiveGradient(Tensor value, const uint8_t* wanted, MicaTensor** gradient) {
   if (*wanted) *gradient = value.release();
 }
-inline void GiveGradient(std::vector<Tensor> values, const uint8_t* wanted, MicaTensor** gradients) {
+// Of a list of `count` tensors.
+inline void GiveGradient(std::vector<Tensor> values, size_t count, const uint8_t* wanted,
+                         MicaTensor** gradients) {
+  MICA_PLUGIN_CHECK(values.size() == count, MICA_ERROR_VALUE,
+                    "A gradient formula gives (" + std::to_string(values.size()) +
+                        ") gradients for a list of (" + std::to_string(count) + ") tensors.");
   for (size_t i = 0; i < values.size(); ++i) GiveGradient(std::move(values[i]), wanted + i, gradients + i);
 }
 

@@ -5,6 +5,8 @@ says the current default device, or the first accelerator where that is the CPU.
 from __future__ import annotations
 
 import atexit
+import contextlib
+import os
 
 from mica import _C
 from mica._C import Tensor
@@ -579,14 +581,16 @@ def fallback_summary() -> str:
     return "Ran on the CPU for want of a kernel: " + "; ".join(parts) + "." if parts else ""
 
 
-def _summarize_at_exit() -> None:
-    if _C._fallback_was_said() and (summary := fallback_summary()):
+def _summarize_at_exit(process: int) -> None:
+    silent = os.getpid() != process or set_fallback(None) == "allow"
+    if not silent and _C._fallback_was_said() and (summary := fallback_summary()):
         import warnings
 
-        warnings.warn(summary, stacklevel=1)
+        with contextlib.suppress(Warning):  # nobody could catch it any more
+            warnings.warn(summary, stacklevel=1)
 
 
-atexit.register(_summarize_at_exit)
+atexit.register(_summarize_at_exit, os.getpid())
 
 
 def record_stream(self: Tensor, stream: Stream) -> None:
