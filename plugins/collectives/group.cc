@@ -181,6 +181,12 @@ void Call::Split(MicaIntSpan output_splits, MicaIntSpan input_splits) {
   };
   of_output = elements(output_splits, output, "output_splits");
   of_input = elements(input_splits, input, "input_splits");
+  const auto own = static_cast<size_t>(group.rank());
+  MICA_PLUGIN_CHECK(of_input[own] == of_output[own], MICA_ERROR_VALUE,
+                    "Rank (" + std::to_string(own) + ") of all_to_all sends (" +
+                        std::to_string(of_input[own]) + ") elements to itself by `input_splits` and takes (" +
+                        std::to_string(of_output[own]) +
+                        ") from itself by `output_splits`; give equal sizes there.");
   collective.output_splits = of_output.data();
   collective.input_splits = of_input.data();
 }

@@ -206,3 +206,13 @@ def test_bad_calls_say_what_is_wrong() -> None:
             assert says in str(raised.value), raised.value
 
     on_all(1, f)
+
+
+@pytest.mark.parametrize("world", [1, 2])
+def test_an_all_to_all_whose_own_part_differs_is_refused(world: int) -> None:
+    def f(r: int) -> None:
+        dist.all_to_all_single(mica.zeros(world * 1000000), mica.ones(world))
+
+    for error in on_ranks(world, f):
+        assert isinstance(error, ValueError) and "sends (1) elements to itself" in str(error), error
+        assert "takes (1000000)" in str(error)
