@@ -149,6 +149,78 @@ def test_parameters_that_some_ranks_do_not_use(world: int, static: bool) -> None
     on_all(world, f)
 
 
+def test_an_unused_parameter_keeps_what_no_sync_accumulated(world: int) -> None:
+    models = [made(Branches) for _ in range(world)]
+    x = mica.ones(1, 2, dtype=mica.float64)
+
+    def f(r: int) -> None:
+        model = DistributedDataParallel(models[r], find_unused_parameters=True)
+        with model.no_sync():
+            model(x * (r + 1), 0).sum().backward()
+            model(x, 2).sum().backward()
+        model(x, 0 if r == 0 else 1).sum().backward()
+        found = [None if b.weight.grad is None else b.weight.grad.tolist()[0] for b in model.module.branches]
+        first = (sum(q + 1.0 for q in range(world)) + 1) / world
+        assert mica.allclose(mica.tensor(found[0]), mica.full((2,), first)), found
+        assert mica.allclose(mica.tensor(found[1]), mica.full((2,), (world - 1) / world))
+        assert found[2:] == [[1.0, 1.0], None], "nobody used it in the step: it is this rank's, as torch's"
+
+    on_all(world, f)
+
+
+class TwoOutputs(nn.Module):
+    """Two parameters that an output each uses, and one that nobody uses."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.parts = nn.ParameterList(nn.Parameter(mica.ones(2, dtype=mica.float64)) for _ in range(3))
+
+    def forward(self, x: mica.Tensor) -> tuple[mica.Tensor, mica.Tensor]:
+        return x * self.parts[0], x * x * self.parts[1]
+
+
+def test_a_step_lasts_until_all_gradients_that_can_come_have_come(world: int) -> None:
+    def f(r: int) -> None:
+        for differentiates in (False, True):
+            model = DistributedDataParallel(TwoOutputs(), find_unused_parameters=True, bucket_cap_mb=1e-6)
+            for _ in range(2):
+                model.zero_grad()
+                x = mica.full((2,), r + 1.0, dtype=mica.float64, requires_grad=True)
+                y, z = model(x)
+                if differentiates:
+                    (slope,) = mica.autograd.grad((y + z).sum(), x, create_graph=True)
+                    (slope.sum() + z.sum()).backward()
+                    first, second = 1.0, [2 * (q + 1.0) + (q + 1.0) ** 2 for q in range(world)]
+                else:
+                    y.sum().backward()
+                    z.sum().backward()
+                    first = sum(q + 1.0 for q in range(world)) / world
+                    second = [(q + 1.0) ** 2 for q in range(world)]
+                found = mica.stack([p.grad for p in model.module.parts[:2]])
+                expected = mica.tensor([[first] * 2, [sum(second) / world] * 2], dtype=mica.float64)
+                assert mica.allclose(found, expected), (differentiates, found, expected)
+                assert model.module.parts[2].grad is None
+
+    on_all(world, f)
+
+
+def test_a_gradient_that_a_static_graphs_first_backward_left_out_is_refused(world: int) -> None:
+    def f(r: int) -> None:
+        model = DistributedDataParallel(TwoOutputs(), static_graph=True)
+        x = mica.ones(2, dtype=mica.float64, requires_grad=True)
+        for step in range(2):
+            y, z = model(x)
+            if step == 0:
+                mica.autograd.grad(y.sum(), x, create_graph=True)  # ends nothing
+            y.sum().backward()
+            with pytest.raises(RuntimeError, match=r"only once: the parameter \(parts.1\) got"):
+                z.sum().backward()
+        with model.no_sync():
+            model(x)[1].sum().backward()
+
+    on_all(world, f)
+
+
 def test_unused_parameters_are_named_at_the_next_forward(world: int) -> None:
     models = [made(Branches) for _ in range(world)]
 

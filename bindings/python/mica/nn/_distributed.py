@@ -64,14 +64,15 @@ class DistributedDataParallel(Module):
         init_sync (bool): Compares and copies the parameters. Default: True.
         process_group (ProcessGroup, optional): Default: None, the default group.
         bucket_cap_mb (float, optional): MiB of gradients that travel together. Default: None, 25.
-        find_unused_parameters (bool): A backward may leave out parameters; they take part with zeros. Default: False.
+        find_unused_parameters (bool): A forward may leave out parameters: those that its outputs' graph does not reach
+            take part with what `.grad` holds, zeros for None. Default: False.
         check_reduction (bool): Taken and not used. Default: False.
         gradient_as_bucket_view (bool): Taken and not used: gradients have memory of their own. Default: False.
         static_graph (bool): All steps use the same parameters, as often. Default: False.
 
     Raises:
         RuntimeError: No parameter needs a gradient; or the ranks' parameters differ. In forward: parameters got no
-            gradient in the backward before, without `find_unused_parameters`.
+            gradient in the backward before, though it was expected of them.
         ValueError: A device is given, or there is no group.
         NotImplementedError: A parameter is not on the CPU.
 

@@ -108,6 +108,23 @@ def assigned(parameters: Sequence[Tensor], order: Sequence[int], bytes_of_bucket
     return buckets
 
 
+def reached(outputs: Sequence[Tensor]) -> set[int]:
+    """The ids of the leaves that a backward from these outputs can bring gradients to."""
+    leaves = {id(output) for output in outputs if output.grad_fn is None}
+    nodes = [output.grad_fn for output in outputs if output.grad_fn is not None]
+    seen = set(nodes)
+    while nodes:
+        node = nodes.pop()
+        leaf = getattr(node, "variable", None)
+        if leaf is not None:
+            leaves.add(id(leaf))
+        for following, _ in node.next_functions:
+            if following is not None and following not in seen:
+                seen.add(following)
+                nodes.append(following)
+    return leaves
+
+
 class Reducer:
     """Averages the gradients of parameters over the ranks of a group during backward."""
 
@@ -127,6 +144,8 @@ class Reducer:
         self._rebuilt = False
         self._steps = 0
         self._active = False
+        self._finished = False  # the last step's gradients are averaged
+        self._late: set[int] = set()  # parameters in static graphs that the first backward left out
         self._used: set[int] | None = None  # what some rank has a gradient of, where that is known
         self._build(range(len(parameters) - 1, -1, -1))
         self._reset()
@@ -135,8 +154,12 @@ class Reducer:
 
             def come(_: Tensor, i: int = i) -> None:
                 reducer = me()
-                if reducer is not None and reducer._active:
+                if reducer is None:
+                    return
+                if reducer._active:
                     reducer._arrive(i)
+                elif reducer._finished and i in reducer._late:
+                    raise reducer._too_late(i)
 
             parameter.register_post_accumulate_grad_hook(come)
 
@@ -169,20 +192,45 @@ class Reducer:
             raise RuntimeError(
                 "Expected to have finished reduction in the prior iteration before starting a new one: of rank "
                 f"({self._group.rank()}) the parameters {missing[:8]}{' and more' * (len(missing) > 8)} got no gradient, "
-                "so that their buckets were not averaged. Use all outputs of forward in the loss, or give "
-                "DistributedDataParallel find_unused_parameters=True."
+                "so that their buckets were not averaged. Use all outputs of forward in the loss"
+                + (
+                    "."
+                    if self._find_unused
+                    else ", or give DistributedDataParallel find_unused_parameters=True."
+                )
             )
         if self._steps and not self._rebuilt and (self._static or not self._find_unused):
             self._rebuild()
+        self._expect(outputs)
         self._reset()
-        self._active = True
-        for output in outputs:
-            # Where no parameter is used, the end of backward is not seen otherwise.
-            output.register_hook(lambda _: self._note_backward())
+        self._active, self._finished = True, False
+
+    def _expect(self, outputs: Sequence[Tensor]) -> None:
+        """Notes which parameters a backward from these outputs brings gradients to, as far as that may vary."""
+        everything = set(range(len(self._parameters)))
+        counted = self._static and self._steps > 0
+        used = {i for i in everything if self._expected[i]} if counted else everything
+        if outputs and (self._find_unused or (self._static and not counted)):
+            leaves = reached(outputs)
+            used = {i for i in everything if id(self._parameters[i]) in leaves}
+        if self._find_unused:
+            self._expected = [int(i in used) for i in everything]
+        elif self._static and not counted:
+            self._late = used
+        if not used:  # no parameter's gradient says that a backward runs
+            for output in outputs:
+                output.register_hook(lambda _: self._note_backward())
 
     def pause(self) -> None:
         """Leaves gradients as they are from now on, until the next `begin`."""
-        self._active = False
+        self._active = self._finished = False
+
+    def _too_late(self, i: int) -> RuntimeError:
+        return RuntimeError(
+            f"Expected to mark a variable ready only once: the parameter ({self._names[i]}) got a gradient in a backward "
+            "after the one whose gradients were averaged. With static_graph=True a step has one backward: add the "
+            "losses up, or give DistributedDataParallel find_unused_parameters=True in its place."
+        )
 
     def _rebuild(self) -> None:
         """Puts parameters in the order in which the gradients of rank 0 came."""
@@ -219,12 +267,15 @@ class Reducer:
             self._fill(i)
 
     def _fill(self, i: int) -> None:
-        """Copies a gradient into its bucket, zeros where there is none, and starts what is complete."""
+        """Copies a gradient into its bucket, zeros where there is none, and starts what is complete.
+
+        A parameter that got none in this backward brings what earlier ones, under no_sync, left in `.grad`.
+        """
         k, j = self._place[i]
         bucket, grad = self._buckets[k], self._parameters[i].grad
         with mica.no_grad():
             view = bucket.gradients()[j]
-            if grad is None or i not in self._came:
+            if grad is None:
                 view.zero_()
             elif self.hook is not None:
                 view.copy_(grad)
@@ -242,17 +293,16 @@ class Reducer:
             bucket.sum = self.hook(bucket)
 
     def _end(self) -> None:
-        """The end of a backward: starts what is incomplete, where that is allowed, and writes the averages back."""
-        first_static = self._static and not self._steps
-        if first_static:
+        """The end of a backward: writes the averages back, unless parameters wait for another backward."""
+        if self._static and not self._steps:  # what did not come now does not come in any step
             self._expected = [self._arrived.count(i) for i in range(len(self._parameters))]
-        if self._find_unused or first_static:
+            self._late -= self._came
             for i, left in enumerate(self._left):
                 if left:
                     self._left[i] = 0
                     self._fill(i)
         self._queued = False
-        if not any(self._left):  # else `begin` says so
+        if not any(self._left):  # else `begin` says so, where nothing more comes
             self._finish(self._all_used())
 
     def _all_used(self) -> set[int]:
@@ -283,5 +333,5 @@ class Reducer:
                         grad.copy_(average)
         self._order = list(dict.fromkeys([*self._arrived, *range(len(self._parameters))]))
         self._steps += 1
-        self._active = False
+        self._active, self._finished = False, True
         self._arrived = []
