@@ -278,6 +278,26 @@ def test_buffers_are_the_first_ranks(world: int) -> None:
         assert mica.allclose(shared, 0.9 * alone.running_mean + 0.1 * (x[0] + 10 * r))
 
 
+def test_a_buffer_that_forward_assigns_anew_is_the_first_ranks(world: int) -> None:
+    class Counts(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.weight = nn.Parameter(mica.ones(1))
+            self.register_buffer("seen", mica.zeros(1))
+
+        def forward(self, x: mica.Tensor) -> mica.Tensor:
+            self.seen = self.seen + x
+            return x * self.weight
+
+    def f(r: int) -> None:
+        model = DistributedDataParallel(Counts())
+        for step in range(3):
+            model(mica.full((1,), r + 1.0)).sum().backward()
+            assert model.module.seen.item() == step * 1.0 + r + 1.0
+
+    on_all(world, f)
+
+
 HOOKS = {
     "allreduce": (default_hooks.allreduce_hook, 1e-12),
     "fp16": (default_hooks.fp16_compress_hook, 2e-3),

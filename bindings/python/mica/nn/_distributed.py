@@ -118,10 +118,10 @@ class DistributedDataParallel(Module):
         self.find_unused_parameters, self.static_graph = find_unused_parameters, static_graph
         self.require_backward_grad_sync = True
         self._buffers_differ = True  # from those of the first rank, as far as is known
-        self._shared = [b for name, b in module.named_buffers() if name not in ignored]
+        self._ignored = ignored
         if init_sync:
             self._compare(named)
-            broadcast_all([*named.values(), *self._shared], self.process_group)
+            broadcast_all([*named.values(), *self._shared_buffers()], self.process_group)
         size = _BUCKET_MB if bucket_cap_mb is None else bucket_cap_mb
         # Not a module's attribute: it is no part of the state.
         self.reducer = Reducer(
@@ -132,6 +132,10 @@ class DistributedDataParallel(Module):
             find_unused_parameters and not static_graph,
             static_graph,
         )
+
+    def _shared_buffers(self) -> list[Tensor]:
+        """The buffers as they are now: a forward may have assigned new ones."""
+        return [b for name, b in self.module.named_buffers() if name not in self._ignored]
 
     @staticmethod
     def _check(trained: dict[str, Any]) -> None:
@@ -175,8 +179,8 @@ class DistributedDataParallel(Module):
         Returns:
             Any: What the module gives.
         """
-        if self._buffers_differ and self.broadcast_buffers and self._shared:
-            broadcast_all(self._shared, self.process_group)
+        if self._buffers_differ and self.broadcast_buffers:
+            broadcast_all(self._shared_buffers(), self.process_group)
         result = self.module(*inputs, **kwargs)
         self._buffers_differ = mica.is_grad_enabled() and self.require_backward_grad_sync
         if self._buffers_differ:
