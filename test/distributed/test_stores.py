@@ -200,6 +200,30 @@ def test_a_master_that_is_gone_a_port_in_use_and_a_stranger_are_named() -> None:
             dist.TCPStore("localhost", stranger.getsockname()[1], timeout=seconds(0.5))
 
 
+def test_a_forked_process_that_ends_leaves_the_masters_sockets_alone() -> None:
+    program = """
+        import os, sys, mica.distributed as dist
+        master = dist.TCPStore("localhost", 0, is_master=True)
+        client = dist.TCPStore("localhost", master.port)
+        child = os.fork()
+        if child == 0:
+            sys.exit(0)
+        os.waitpid(child, 0)
+        client.set("a", "1")
+        print(dist.TCPStore("localhost", master.port).get("a"))
+    """
+    assert printed(program) == "b'1'\n"
+
+
+def test_a_master_that_was_dropped_can_be_made_again_at_its_port() -> None:
+    port = 0
+    for _ in range(20):
+        master = dist.TCPStore("localhost", port, is_master=True, multi_tenant=True)
+        assert master.add("here", 1) == 1, "a new table"
+        port = master.port
+        del master
+
+
 def test_a_master_waits_for_its_workers() -> None:
     with pytest.raises(dist.DistStoreError, match="within"):
         dist.TCPStore("localhost", 0, 2, True, seconds(0.1))

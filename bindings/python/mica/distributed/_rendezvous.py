@@ -95,5 +95,8 @@ def rendezvous(
         host = _from_environment(("MASTER_ADDR",), url)
         port = _whole(_from_environment(("MASTER_PORT",), url), "MASTER_PORT", url)
     serves = rank == 0 and not (parts.scheme == "env" and os.environ.get(AGENT) == "True")
-    # multi_tenant: a program may leave its group and make another one at the same address.
-    return TCPStore(host, port, world_size, serves, timeout, False, multi_tenant=True), rank, world_size
+    # A program may leave its group and make another one at the same address, where other ranks may come before
+    # this one has left.
+    served = TCPStore(host, port, world_size, serves, timeout, False, multi_tenant=True)
+    served._keep_serving()
+    return served, rank, world_size

@@ -11,6 +11,7 @@ from __future__ import annotations
 import contextlib
 import datetime
 import hmac
+import os
 import socket
 import struct
 import threading
@@ -91,8 +92,9 @@ class _Server:
         self.port = self._socket.getsockname()[1]
         self._table = HashStore()
         self._clients: set[socket.socket] = set()
-        self._users = 0
-        self._lock = threading.Lock()
+        self._users, self._closed, self._kept = 0, False, False
+        self._process = os.getpid()  # whose threads serve; a forked one has the sockets alone
+        self._lock = threading.RLock()  # a finalizer may call leave() at any time
         threading.Thread(target=self._accept, name="mica store", daemon=True).start()
 
     def _accept(self) -> None:
@@ -146,10 +148,19 @@ class _Server:
             return _REFUSED, [str(error).encode()]
         raise ConnectionError(f"a request ({what}) of ({len(fields)}) fields came, which is none")
 
-    def enter(self) -> None:
-        """Counts a store that serves the table through it."""
+    def enter(self) -> bool:
+        """Counts a store that serves the table through it; False where it serves no more."""
         with self._lock:
+            if self._closed or self._process != os.getpid():
+                return False
             self._users += 1
+            return True
+
+    def keep(self) -> None:
+        """Serves until the process ends."""
+        with self._lock:
+            self._users += not self._kept
+            self._kept = True
 
     def leave(self) -> None:
         """Closes it with its last store."""
@@ -157,10 +168,12 @@ class _Server:
             self._users -= 1
             if self._users:
                 return
-            clients = [*self._clients]
-        for link in (self._socket, *clients):
-            with contextlib.suppress(OSError):
-                link.shutdown(socket.SHUT_RDWR)  # wakes the thread that reads it
+            self._closed = True
+            links = [self._socket, *self._clients]
+        if self._process == os.getpid():  # else the sockets are another process's as well
+            for link in links:
+                with contextlib.suppress(OSError):
+                    link.shutdown(socket.SHUT_RDWR)  # wakes the thread that reads it
         self._socket.close()
 
 
@@ -193,6 +206,7 @@ class TCPStore(Store):
     """
 
     _shared: weakref.WeakValueDictionary[int, _Server] = weakref.WeakValueDictionary()
+    _sharing = threading.RLock()
 
     def __init__(
         self,
@@ -209,12 +223,14 @@ class TCPStore(Store):
         super().__init__(timeout)
         self._server: _Server | None = None
         if is_master:
-            shared = self._shared.get(port) if multi_tenant else None
-            self._server = _Server(port, master_listen_fd) if shared is None else shared
-            port = self._server.port
-            self._server.enter()
-            weakref.finalize(self, self._server.leave)
-            self._shared[port] = self._server
+            with self._sharing:
+                shared = self._shared.get(port) if multi_tenant else None
+                if shared is None or not shared.enter():
+                    shared = _Server(port, master_listen_fd)
+                    shared.enter()
+                self._server, port = shared, shared.port
+                self._shared[port] = shared
+            weakref.finalize(self, shared.leave)
         self.host, self.port = host_name, port
         self._lock = threading.Lock()
         self._link = self._connect()
@@ -226,6 +242,11 @@ class TCPStore(Store):
     def serves(self) -> bool:
         """Whether this is the master."""
         return self._server is not None
+
+    def _keep_serving(self) -> None:
+        """Lets the master serve its table until the process ends, for ranks that come again before it does."""
+        if self._server is not None:
+            self._server.keep()
 
     def __repr__(self) -> str:
         return f"TCPStore(host={self.host!r}, port={self.port}, master={self._server is not None})"
