@@ -4,8 +4,12 @@ from __future__ import annotations
 
 import datetime
 import os
+import signal
 import socket
 import struct
+import subprocess
+import sys
+import textwrap
 import threading
 import time
 from pathlib import Path
@@ -15,7 +19,7 @@ import pytest
 from process import printed
 
 import mica.distributed as dist
-from mica.distributed import _store, _store_tcp
+from mica.distributed import _connect, _store, _store_tcp
 
 KINDS = ("hash", "file", "tcp", "prefix")
 
@@ -130,6 +134,10 @@ HOSTILE = {
     "huge field announced": GREETING + struct.pack("<BII", 1, 2, 0xFFFFFFFF) + b"a",
     "cut short": GREETING + frame(1, b"key", b"value")[:-2],
     "a wait that is no number": GREETING + frame(12, b"nan", b"a"),
+    "a wait of NaN seconds": GREETING + frame(12, struct.pack("<d", float("nan")), b"a"),
+    "a wait without end": GREETING + frame(12, struct.pack("<d", float("inf")), b"a"),
+    "a key that is too long": GREETING + frame(1, b"k" * 5000, b"value"),
+    "a key that is no text": GREETING + frame(1, b"\xff", b"value"),
     "a sum of text": GREETING + frame(3, b"key", b"\xff" * 30),
 }
 
@@ -198,6 +206,108 @@ def test_a_master_that_is_gone_a_port_in_use_and_a_stranger_are_named() -> None:
         threading.Thread(target=answer, daemon=True).start()
         with pytest.raises(dist.DistNetworkError, match="another service|within"):
             dist.TCPStore("localhost", stranger.getsockname()[1], timeout=seconds(0.5))
+
+
+def test_an_answer_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(_store_tcp, "_ANSWER", 100)
+    store = dist.TCPStore("localhost", 0, is_master=True)
+    store.set("a", "x" * 60)
+    with pytest.raises(ValueError, match=r"has \(120\) bytes; at most \(100\)"):
+        store.multi_get(["a", "a"])
+    for name in ("b" * 40, "c" * 60):
+        store.set(name, "")
+    with pytest.raises(ValueError, match=r"has \(101\) bytes"):
+        store.list_keys()
+    assert store.get("a") == b"x" * 60
+
+
+def test_a_server_without_free_files_serves_when_there_are_some_again() -> None:
+    program = """
+        import os, resource, socket, time, mica.distributed as dist
+        resource.setrlimit(resource.RLIMIT_NOFILE, (60, 60))
+        master = dist.TCPStore("localhost", 0, is_master=True)
+        waiting = socket.socket()
+        taken = []
+        try:
+            while True:
+                taken.append(os.open("/dev/null", os.O_RDONLY))
+        except OSError:
+            pass
+        waiting.connect(("127.0.0.1", master.port))
+        time.sleep(0.5)
+        for file in taken:
+            os.close(file)
+        links = []
+        for _ in range(35):  # more than half of the files
+            links.append(socket.create_connection(("127.0.0.1", master.port)))
+            time.sleep(0.01)
+            if len(links) > 12:
+                links.pop(0).close()
+        waiting.close()
+        for link in links:
+            link.close()
+        master.set("a", "1")
+        print(dist.TCPStore("localhost", master.port).get("a"))
+    """
+    assert printed(program) == "b'1'\n"
+
+
+def test_a_master_that_hangs_ends_waits_and_reports_in_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(_store_tcp, "_MARGIN", 0.5)
+    program = """
+        import time, mica.distributed as dist
+        store = dist.TCPStore("localhost", 0, is_master=True)
+        print(store.port, flush=True)
+        time.sleep(60)
+    """
+    with subprocess.Popen([sys.executable, "-c", textwrap.dedent(program)], stdout=subprocess.PIPE) as master:
+        try:
+            assert master.stdout is not None
+            port = int(master.stdout.readline())
+            ends = [dist.TCPStore("localhost", port, timeout=seconds(1)) for _ in range(4)]
+            master.send_signal(signal.SIGSTOP)
+            begun = time.monotonic()
+            with pytest.raises(dist.DistNetworkError, match="does not answer within"):
+                ends[0].wait(["never"], seconds(1))
+            with pytest.raises(dist.DistNetworkError, match=r"does not answer within \(1\) s"):
+                ends[1].set("a", "1")
+            with pytest.raises(dist.DistNetworkError, match="is gone"):
+                ends[1].set("a", "1")  # an answer that came late would be another request's
+            for end in ends[2:]:
+                end.set_timeout(seconds(60))  # as the store of a group
+            reports = [_connect.Reports("group", [0, 1], 1, end, 60) for end in ends[2:]]
+            assert "ended or hangs" in reports[0].explain("all_reduce number (1)", "")
+            reports[1].leave()
+            assert time.monotonic() - begun < 8
+        finally:
+            master.kill()
+
+
+def test_a_prefix_and_a_key_are_too_long_together(tmp_path: Path) -> None:
+    for store in (dist.HashStore(), dist.FileStore(str(tmp_path / "store"))):
+        with pytest.raises(ValueError, match=r"has \(4101\) bytes"):
+            dist.PrefixStore("p" * 4000, store).set("k" * 100, "1")
+        assert store.num_keys() == 0
+
+
+def test_threads_that_read_one_file_store_lose_no_key(tmp_path: Path) -> None:
+    reader, writer = made("file", tmp_path)
+    lost: list[str] = []
+
+    def read() -> None:
+        while not reader.check(["end"]):
+            pass
+        lost.extend(f"k{i}" for i in range(300) if not reader.check([f"k{i}"]))
+
+    threads = [threading.Thread(target=read) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for i in range(300):
+        writer.set(f"k{i}", "1")
+    writer.set("end", "1")
+    for thread in threads:
+        thread.join()
+    assert lost == []
 
 
 def test_a_forked_process_that_ends_leaves_the_masters_sockets_alone() -> None:

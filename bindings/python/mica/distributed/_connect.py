@@ -66,9 +66,14 @@ class Reports:
         self._ranks, self._rank = list(ranks), rank
         self._grace = min(_GRACE, timeout)
 
+    def _see(self) -> None:
+        """Raises DistNetworkError within some seconds where the store does not answer: a request waits far longer."""
+        self._store._wait([], 0.0)
+
     def leave(self) -> None:
         """Says that this rank has left the group by its own will."""
         with contextlib.suppress(DistError):
+            self._see()
             self._store.compare_set(str(self._rank), "", "left the group")
 
     def explain(self, error: str, tensors: str) -> str:
@@ -76,6 +81,7 @@ class Reports:
         found = re.search(r"(\w+ number \(\d+\)|send to rank \(\d+\)|recv from rank \(\d+\))", error)
         doing = f"failed in {found.group() if found else 'a collective'} {tensors}"
         try:
+            self._see()
             self._store.compare_set(str(self._rank), "", doing)
             others = [str(r) for r in range(len(self._ranks)) if r != self._rank]
             with contextlib.suppress(DistStoreError):
@@ -84,7 +90,7 @@ class Reports:
             failed = sum(what.startswith("failed") for what in told.values())
             _linger(self._store, self._table, 1 + failed, self._grace)
         except DistNetworkError:
-            return "The store is gone as well; the rank that served it has ended."
+            return "The store is gone as well; the rank that served it has ended or hangs."
         silent = [self._ranks[int(r)] for r in others if r not in told]
         says = [f"rank ({self._ranks[int(r)]}) {what}" for r, what in told.items()]
         if silent:

@@ -27,7 +27,7 @@ def changed(operation: str, old: bytes | None, given: Sequence[bytes]) -> tuple[
     if operation == "set":
         return given[0], b""
     if operation == "append":
-        return _bounded((old or b"") + given[0]), b""
+        return bounded((old or b"") + given[0]), b""
     if operation == "add":
         total = b"%d" % (_number(old or b"0") + _number(given[0]))
         return total, total
@@ -53,7 +53,8 @@ def _number(text: bytes) -> int:
     return found
 
 
-def _bounded(value: bytes) -> bytes:
+def bounded(value: bytes) -> bytes:
+    """The value, unless it is too long."""
     if len(value) > VALUE_LIMIT:
         raise ValueError(f"A value of a store has ({len(value)}) bytes; at most ({VALUE_LIMIT}) are taken.")
     return value
@@ -62,16 +63,20 @@ def _bounded(value: bytes) -> bytes:
 def _bytes(value: Any) -> bytes:
     if not isinstance(value, str | bytes | bytearray | memoryview):
         raise TypeError(f"A value of a store is of the type ({type(value).__name__}); expected str or bytes.")
-    return _bounded(value.encode() if isinstance(value, str) else bytes(value))
+    return bounded(value.encode() if isinstance(value, str) else bytes(value))
+
+
+def bounded_key(key: bytes) -> bytes:
+    """The key, unless it is too long."""
+    if len(key) > KEY_LIMIT:
+        raise ValueError(f"A key of a store has ({len(key)}) bytes; at most ({KEY_LIMIT}) are taken.")
+    return key
 
 
 def _key(key: Any) -> bytes:
     if not isinstance(key, str):
         raise TypeError(f"A key of a store is of the type ({type(key).__name__}); expected str.")
-    found = key.encode()
-    if len(found) > KEY_LIMIT:
-        raise ValueError(f"A key of a store has ({len(found)}) bytes; at most ({KEY_LIMIT}) are taken.")
-    return found
+    return bounded_key(key.encode())
 
 
 def _keys(keys: Any) -> list[bytes]:
@@ -362,7 +367,7 @@ class PrefixStore(Store):
         self._prefix = _key(prefix) + b"/"
 
     def _change(self, operation: str, key: bytes, given: Sequence[bytes]) -> bytes:
-        return self.underlying_store._change(operation, self._prefix + key, given)
+        return self.underlying_store._change(operation, bounded_key(self._prefix + key), given)
 
     def _read(self, keys: Sequence[bytes] | None) -> list[bytes | None]:
         return self.underlying_store._read(None if keys is None else [self._prefix + key for key in keys])

@@ -11,6 +11,7 @@ import contextlib
 import fcntl
 import os
 import struct
+import threading
 from collections.abc import Iterator, Mapping, Sequence
 
 from mica.distributed._errors import DistStoreError
@@ -40,18 +41,20 @@ class FileStore(Store):
         self.path = os.fspath(file_name)
         self._table: dict[bytes, bytes] = {}
         self._at = 0  # bytes of the file that are in the table
+        self._lock = threading.Lock()  # of the two; threads that read may hold the file's at once
         with self._locked(write=True):
             pass
 
     @contextlib.contextmanager
     def _locked(self, write: bool) -> Iterator[int]:
         """The file, with the table as new as it."""
-        file = self._open(fcntl.LOCK_EX if write else fcntl.LOCK_SH)
-        try:
-            self._take_in(file)
-            yield file
-        finally:
-            os.close(file)
+        with self._lock:
+            file = self._open(fcntl.LOCK_EX if write else fcntl.LOCK_SH)
+            try:
+                self._take_in(file)
+                yield file
+            finally:
+                os.close(file)
 
     def _open(self, lock: int) -> int:
         """The file that is there under the path, locked."""

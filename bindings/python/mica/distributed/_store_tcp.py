@@ -10,8 +10,11 @@ from __future__ import annotations
 
 import contextlib
 import datetime
+import errno
 import hmac
+import math
 import os
+import resource
 import socket
 import struct
 import threading
@@ -20,7 +23,16 @@ import weakref
 from collections.abc import Sequence
 
 from mica.distributed._errors import DistNetworkError
-from mica.distributed._store import KEY_LIMIT, KEYS_LIMIT, TOTAL_LIMIT, VALUE_LIMIT, HashStore, Store
+from mica.distributed._store import (
+    KEY_LIMIT,
+    KEYS_LIMIT,
+    TOTAL_LIMIT,
+    VALUE_LIMIT,
+    HashStore,
+    Store,
+    bounded,
+    bounded_key,
+)
 
 __all__ = ["TCPStore"]
 
@@ -29,8 +41,10 @@ _GREETING_SECONDS = 10.0
 _CLIENTS = 4096
 _FIELDS = KEYS_LIMIT + 1  # of a frame
 _REQUEST = 2 * VALUE_LIMIT + KEY_LIMIT  # bytes of a request's fields
-_ANSWER = TOTAL_LIMIT
+_ANSWER = TOTAL_LIMIT // 4  # bytes of an answer's fields
 _SLICE = 2.0  # seconds that one request waits for keys; the client asks again
+_MARGIN = 5.0  # seconds beyond a wait's own in which a master answers
+_PASSING = {errno.EMFILE, errno.ENFILE, errno.ECONNABORTED, errno.ENOBUFS, errno.ENOMEM}  # of accept()
 _COUNT = struct.Struct("<BI")
 _LENGTH = struct.Struct("<I")
 _CHANGES = {1: "set", 2: "append", 3: "add", 4: "compare_set", 5: "delete"}
@@ -73,6 +87,15 @@ def _send_frame(link: socket.socket, what: int, fields: Sequence[bytes]) -> None
     link.sendall(b"".join(parts))
 
 
+def _bounded_answer(fields: list[bytes]) -> list[bytes]:
+    size = sum(map(len, fields))
+    if size > _ANSWER:
+        raise ValueError(
+            f"The answer of TCPStore has ({size}) bytes; at most ({_ANSWER}) are sent at once: ask for fewer keys."
+        )
+    return fields
+
+
 class _Server:
     """Serves one table; a thread for each client."""
 
@@ -98,21 +121,35 @@ class _Server:
         threading.Thread(target=self._accept, name="mica store", daemon=True).start()
 
     def _accept(self) -> None:
+        files, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+        most = _CLIENTS if files == resource.RLIM_INFINITY else min(_CLIENTS, files // 2)
         while True:
             try:
                 link, _ = self._socket.accept()
-            except OSError:  # closed
-                return
+            except OSError as error:
+                if error.errno not in _PASSING:  # closed
+                    return
+                time.sleep(0.05)
+                continue
             with self._lock:
-                full = len(self._clients) >= _CLIENTS
+                full = len(self._clients) >= most
                 if not full:
                     self._clients.add(link)
             if full:
                 link.close()
-            else:
-                threading.Thread(
-                    target=self._serve, args=(link,), name="mica store client", daemon=True
-                ).start()
+                continue
+            serving = threading.Thread(
+                target=self._serve, args=(link,), name="mica store client", daemon=True
+            )
+            try:
+                serving.start()
+            except RuntimeError:  # no more threads
+                self._drop(link)
+
+    def _drop(self, link: socket.socket) -> None:
+        with self._lock:
+            self._clients.discard(link)
+        link.close()
 
     def _serve(self, link: socket.socket) -> None:
         try:
@@ -127,23 +164,27 @@ class _Server:
         except (OSError, MemoryError):
             pass
         finally:
-            with self._lock:
-                self._clients.discard(link)
-            link.close()
+            self._drop(link)
 
     def _answer(self, what: int, fields: list[bytes]) -> tuple[int, list[bytes]]:
         try:
             if what in _CHANGES and len(fields) == 1 + _GIVEN[_CHANGES[what]]:
-                return _DONE, [self._table._change(_CHANGES[what], fields[0], fields[1:])]
+                key, *given = fields
+                bounded_key(key).decode()  # list_keys() gives it as text
+                changed = self._table._change(_CHANGES[what], key, [bounded(value) for value in given])
+                return _DONE, [changed]
             if what == _READ:
+                values = self._table._read(fields)
+                _bounded_answer([value for value in values if value is not None])
                 # A value has "1" before it; a field without it says that there is none.
-                return _DONE, [b"" if v is None else b"1" + v for v in self._table._read(fields)]
+                return _DONE, [b"" if v is None else b"1" + v for v in values]
             if what == _LIST:
-                return _DONE, [key for key in self._table._read(None) if key is not None]
+                return _DONE, _bounded_answer([key for key in self._table._read(None) if key is not None])
             if what == _WAIT and fields and len(fields[0]) == 8:
                 (seconds,) = struct.unpack("<d", fields[0])
-                came = self._table._wait(fields[1:], min(max(seconds, 0.0), _SLICE))
-                return _DONE, [b"1" if came else b"0"]
+                if math.isfinite(seconds):
+                    came = self._table._wait(fields[1:], min(max(seconds, 0.0), _SLICE))
+                    return _DONE, [b"1" if came else b"0"]
         except ValueError as error:
             return _REFUSED, [str(error).encode()]
         raise ConnectionError(f"a request ({what}) of ({len(fields)}) fields came, which is none")
@@ -260,9 +301,10 @@ class TCPStore(Store):
                 link = socket.create_connection((self.host, self.port), timeout=left)
                 try:
                     link.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+                    if link.getsockname() == link.getpeername():
+                        raise ConnectionError("nobody listens there, and it connected to itself")
                     link.sendall(_GREETING)
                     if _receive(link, len(_GREETING)) == _GREETING:
-                        link.settimeout(None)
                         return link
                     why = "another service answered there"
                 except BaseException:
@@ -283,20 +325,26 @@ class TCPStore(Store):
             self.set(f"mica/workers/{come // world}", "1")
         self.wait([f"mica/workers/{(come - 1) // world + 1}"])
 
-    def _ask(self, what: int, fields: Sequence[bytes]) -> list[bytes]:
+    def _ask(self, what: int, fields: Sequence[bytes], seconds: float | None = None) -> list[bytes]:
+        """The answer to a request, within so long; for None the store's timeout."""
+        most = self._timeout.total_seconds() if seconds is None else seconds
+        most = min(max(most, 0.01), 1e6)  # poll() takes days, not years
         with self._lock:
             try:
+                self._link.settimeout(most)
                 _send_frame(self._link, what, fields)
-                status, answer = _receive_frame(self._link, _ANSWER)
-            except OSError as error:
-                raise DistNetworkError(
-                    f"The master of TCPStore at ({self.host}:{self.port}) is gone ({error}); its rank may have ended."
-                ) from error
-            except (
-                BaseException
-            ):  # a Ctrl-C between request and answer: the answer must not be the next one's
+                status, answer = _receive_frame(self._link, _ANSWER + len(fields))
+            except BaseException as error:  # an answer that comes later must not be the next request's
                 self._link.close()
-                raise
+                if not isinstance(error, OSError):
+                    raise
+                why = (
+                    f"does not answer within ({most:.3g}) s" if isinstance(error, TimeoutError) else "is gone"
+                )
+                raise DistNetworkError(
+                    f"The master of TCPStore at ({self.host}:{self.port}) {why} ({error}); its rank may have ended or "
+                    "hang."
+                ) from error
         if status == _REFUSED:
             raise ValueError(answer[0].decode())
         return answer
@@ -313,7 +361,8 @@ class TCPStore(Store):
         deadline = time.monotonic() + seconds
         while True:
             left = deadline - time.monotonic()
-            if self._ask(_WAIT, [struct.pack("<d", left), *keys]) == [b"1"]:
+            asked = [struct.pack("<d", min(left, _SLICE)), *keys]
+            if self._ask(_WAIT, asked, max(left, 0.0) + _MARGIN) == [b"1"]:
                 return True
             if left <= _SLICE and time.monotonic() >= deadline:
                 return False
