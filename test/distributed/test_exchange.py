@@ -96,7 +96,7 @@ def test_objects() -> None:
         pair = dist.new_group([2, 1])
         if r:
             sent = [r]
-            dist.broadcast_object_list(sent, group_src=0, group=pair)
+            dist.broadcast_object_list(sent, group_src=1, group=pair)
             assert sent == [2]
         if r == 0:
             dist.send_object_list(["a", {1: 2}], dst=2)
@@ -166,8 +166,8 @@ def test_ranks_know_their_places() -> None:
     def f(r: int) -> None:
         pair = dist.new_group([2, 0])
         if r != 1:
-            assert dist.get_process_group_ranks(pair) == [2, 0]
-            assert (dist.get_global_rank(pair, 0), dist.get_group_rank(pair, 0)) == (2, 1)
+            assert dist.get_process_group_ranks(pair) == [0, 2]
+            assert (dist.get_global_rank(pair, 1), dist.get_group_rank(pair, 2)) == (2, 1)
             with pytest.raises(ValueError, match=r"Rank \(2\) is none"):
                 dist.get_global_rank(pair, 2)
         else:
@@ -206,6 +206,24 @@ def test_bad_calls_say_what_is_wrong() -> None:
             assert says in str(raised.value), raised.value
 
     on_all(1, f)
+
+
+def test_the_size_of_every_ranks_object_is_checked(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(_objects, "_LIMIT", 400)
+    sizes = mica.tensor([300, 500])
+
+    def told(into: mica.Tensor, *rest: object) -> None:
+        into.copy_(sizes)
+
+    monkeypatch.setattr(_objects, "all_gather_into_tensor", told)
+
+    def f(r: int) -> None:
+        dist.all_gather_object([None] * 2, r)
+
+    for error in on_ranks(2, f):
+        assert isinstance(error, ValueError) and "An object collective gets objects of [300, 500]" in str(
+            error
+        )
 
 
 @pytest.mark.parametrize("world", [1, 2])

@@ -37,7 +37,7 @@ def test_two_processes_meet_compute_leave_and_meet_again(how: str, tmp_path: Pat
     path = tmp_path / "meeting"
     where = {"env": "env://", "tcp": f"tcp://127.0.0.1:{free_port()}", "file": f"file://{path}"}[how]
     for rank, out in enumerate(printed(2, SUM, where)):
-        assert out == f"[3.0, 3.0, 3.0] 0 gloo 2 {rank}\nFalse\n"
+        assert out == f"[3.0, 3.0, 3.0] 1 gloo 2 {rank}\nFalse\n"
     assert not path.exists()
 
 

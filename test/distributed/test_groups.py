@@ -59,15 +59,17 @@ def test_messages_match_by_rank_and_tag() -> None:
 
 def test_subgroups_number_their_own_ranks() -> None:
     def f(r: int) -> object:
-        odd, reverse = dist.new_group([1, 3]), dist.new_group([2, 0])
+        odd, even = dist.new_group([3, 1]), dist.new_group([2, 0])
         x = mica.tensor([r])
         if r in (1, 3):
             dist.all_reduce(x, group=odd)
             outside = dist.GroupMember.NON_GROUP_MEMBER
-            assert (reverse, dist.get_rank(odd), dist.get_world_size(odd)) == (outside, r // 2, 2)
+            assert (even, dist.get_rank(odd), dist.get_world_size(odd)) == (outside, r // 2, 2)
+            assert (dist.get_rank(even), dist.get_world_size(even)) == (-1, -1)
+            dist.destroy_process_group(even)
         else:
-            assert dist.get_rank(reverse) == (0 if r == 2 else 1)
-            dist.broadcast(x, src=0, group=reverse)
+            assert dist.get_rank(even) == r // 2
+            dist.broadcast(x, src=0, group=even)
         return x.item()
 
     assert on_all(4, f) == [0, 4, 0, 4]

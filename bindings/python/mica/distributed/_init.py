@@ -228,7 +228,8 @@ def new_group(
     As `torch.distributed.new_group`: all ranks of the default group call it, in the same order, with the same ranks.
 
     Args:
-        ranks (sequence of int, optional): Which, in the order that numbers them in the group. Default: None, all.
+        ranks (sequence of int, optional): Which, in any order: the group numbers them as the default group does.
+            Default: None, all.
         timeout (timedelta, optional): For each of its collectives. Default: None, the default group's.
         backend (str, optional): The engine. Default: None, the default group's.
         pg_options (Any): Taken and not used. Default: None.
@@ -243,7 +244,7 @@ def new_group(
         ValueError: A rank is none of the default group's, or is given twice.
     """
     world = group_of(None)
-    chosen = list(range(world.size())) if ranks is None else list(ranks)
+    chosen = list(range(world.size())) if ranks is None else sorted(ranks)
     if not chosen or len(set(chosen)) < len(chosen) or not all(0 <= r < world.size() for r in chosen):
         raise ValueError(
             f"Ranks {chosen} are not different ones of the default group's ({world.size()}) ranks."
@@ -268,8 +269,11 @@ def destroy_process_group(group: Any = None) -> None:
     with an error.
 
     Args:
-        group (ProcessGroup, optional): Default: None, the default group with all others.
+        group (ProcessGroup, optional): Default: None, the default group with all others. For
+            `GroupMember.NON_GROUP_MEMBER` nothing happens.
     """
+    if group is GroupMember.NON_GROUP_MEMBER:
+        return
     held = state()
     leaves = [*held.groups] if group is None or group is held.default else [group_of(group)]
     for one in leaves:

@@ -48,11 +48,15 @@ def _padded(data: Tensor, size: int) -> Tensor:
     return into
 
 
-def _room(sizes: Sequence[int], what: str) -> Tensor:
+def _check_sizes(sizes: Sequence[int], what: str) -> None:
     if not all(0 < size <= _LIMIT for size in sizes):
         raise ValueError(
             f"{what} gets objects of {list(sizes)} bytes from other ranks; at most ({_LIMIT}) travel."
         )
+
+
+def _room(sizes: Sequence[int], what: str) -> Tensor:
+    _check_sizes(sizes, what)
     return mica.empty(sum(sizes), dtype=mica.uint8)
 
 
@@ -60,7 +64,7 @@ def _sizes_of_all(data: Tensor, ranks: ProcessGroup) -> list[int]:
     sizes = mica.empty(ranks.size(), dtype=mica.int64)
     all_gather_into_tensor(sizes, mica.tensor([data.numel()]), ranks)
     found: list[int] = sizes.tolist()
-    _room(found[:1], "An object collective")
+    _check_sizes(found, "An object collective")
     return found
 
 

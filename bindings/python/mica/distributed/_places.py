@@ -6,7 +6,7 @@ import os
 from typing import Any
 
 import mica
-from mica.distributed._init import group_of
+from mica.distributed._init import GroupMember, group_of
 
 __all__ = [
     "get_backend",
@@ -30,12 +30,12 @@ def get_rank(group: Any = None) -> int:
         group (ProcessGroup, optional): Default: None, the default group.
 
     Returns:
-        int: From 0.
+        int: From 0; -1 on a rank outside the group.
 
     Raises:
         ValueError: There is no default group.
     """
-    return group_of(group).rank()
+    return -1 if group is GroupMember.NON_GROUP_MEMBER else group_of(group).rank()
 
 
 def get_world_size(group: Any = None) -> int:
@@ -47,12 +47,12 @@ def get_world_size(group: Any = None) -> int:
         group (ProcessGroup, optional): Default: None, the default group.
 
     Returns:
-        int: At least 1.
+        int: At least 1; -1 on a rank outside the group.
 
     Raises:
         ValueError: There is no default group.
     """
-    return group_of(group).size()
+    return -1 if group is GroupMember.NON_GROUP_MEMBER else group_of(group).size()
 
 
 def get_backend(group: Any = None) -> str:
