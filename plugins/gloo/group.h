@@ -8,6 +8,8 @@
 #ifndef MICA_PLUGINS_GLOO_GROUP_H_
 #define MICA_PLUGINS_GLOO_GROUP_H_
 
+#include <unistd.h>
+
 #include <chrono>
 #include <condition_variable>
 #include <cstdint>
@@ -72,6 +74,8 @@ class Group {
 
   const std::string& address() const { return address_; }
   int32_t size() const { return size_; }
+  // Whether this is another process than that of the group's threads.
+  bool forked() const { return process_ != getpid(); }
   void Connect(const std::vector<std::string>& addresses);
   void Start(const std::shared_ptr<Work>& work);
   bool Wait(const Work& work, std::chrono::nanoseconds most);
@@ -96,6 +100,7 @@ class Group {
 
   const std::string name_;
   const int32_t rank_, size_;
+  const pid_t process_ = getpid();
   const std::chrono::milliseconds timeout_;
   std::shared_ptr<Context> context_;
   std::string address_;

@@ -68,6 +68,8 @@ MicaStatus Wait(MicaWork* work, int64_t timeout, int32_t* finished) {
 void Release(MicaWork* work) { delete work; }
 
 void Close(MicaGroup* group) {
+  // A forked process has no threads to wait for, nor connections to end: it keeps the memory.
+  if (group->group->forked()) return;
   group->group->Close();
   delete group;
 }

@@ -58,6 +58,23 @@ def test_ranks_leave_and_come_again_many_times(world: int) -> None:
     assert printed(world, program) == [""] * world
 
 
+def test_a_forked_process_can_leave_its_copy_of_the_group_and_end() -> None:
+    program = """
+        import os, signal, sys, mica, mica.distributed as dist
+        dist.init_process_group("gloo", rank=0, world_size=1)
+        dist.barrier()
+        child = os.fork()
+        if child == 0:
+            signal.alarm(10)  # its end has a status of its own
+            dist.destroy_process_group()
+            sys.exit(0)
+        print(os.waitpid(child, 0)[1])
+        dist.barrier()
+        dist.destroy_process_group()
+    """
+    assert printed(1, program) == ["0\n"]
+
+
 FAILING = """
     import os, sys, time, datetime, mica, mica.distributed as dist
     dist.init_process_group("gloo", timeout=datetime.timedelta(seconds=2))
