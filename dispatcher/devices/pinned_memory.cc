@@ -93,7 +93,7 @@ bool HasPinnedMemory(int backend) {
 
 int PinningBackend() {
   for (int b = keys::kMeta + 1; b < BackendNameCount(); ++b)
-    if (HasPinnedMemory(b)) return b;
+    if (HasPinnedMemory(b) && DeviceCount(b) > 0) return b;
   MICA_THROW(
       kNotImplemented,
       "No device that is loaded has pinned memory (`pinned_allocate` of its table); leave the tensor as "

@@ -198,8 +198,8 @@ def test_who_silences_warnings_is_told_nothing_and_who_needs_no_fallback_neither
 
 def test_each_backend_counts_its_fallbacks():
     mica.tensor([0.5]).to("null").digamma()
-    counts = mica.null.fallback_counts()
-    assert counts == mica.accelerator.fallback_counts() == {"mica::digamma": 1}
+    assert mica.null.fallback_counts() == {"mica::digamma": 1}
+    assert mica.fallback_counts()["null"] == {"mica::digamma": 1}
 
 
 # ---- what an operator is made of

@@ -72,12 +72,11 @@ def script(tmp_path: Path) -> Iterator[Path]:
     yield path
 
 
-def test_ranks_get_their_places_and_the_programs_arguments(script: Path) -> None:
-    del os.environ["OMP_NUM_THREADS"]
-    try:
-        status, out, err = ran("--nproc-per-node", "3", "--standalone", str(script), "--lr", "-m", "1")
-    finally:
-        os.environ["OMP_NUM_THREADS"] = "1"
+def test_ranks_get_their_places_and_the_programs_arguments(
+    script: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
+    status, out, err = ran("--nproc-per-node", "3", "--standalone", str(script), "--lr", "-m", "1")
     assert (status, err) == (0, "")
     assert sorted(out.splitlines()) == [f"{r} {r} 3 localhost 1 ['--lr', '-m', '1']" for r in range(3)]
 

@@ -136,7 +136,8 @@ void NativeLayerNormBackward(const MicaCall* call, MicaTensor* grad_out, MicaTen
   rows.Expect(grad_out, rows.count * rows.length);
   const Lanes means(rows, mean, rows.count), rstds(rows, rstd, rows.count);
   const Lanes scale(rows, weight, rows.length);
-  const DenseInput data(input, rows.dtype, ThreadsOf(call)), grads(grad_out, rows.dtype, ThreadsOf(call));
+  // Sums over rows that lie otherwise are those of the reductions, which add in pairs.
+  if ((input->flags & grad_out->flags & MICA_TENSOR_CONTIGUOUS) == 0) throw plugin::NotImplemented();
   const bool wants_weight = output_mask.data[1] != 0 && weight != nullptr;
   const bool wants_bias = output_mask.data[2] != 0;
   OwnedTensor dx = output_mask.data[0] != 0 ? Like(input) : OwnedTensor();
@@ -154,8 +155,8 @@ void NativeLayerNormBackward(const MicaCall* call, MicaTensor* grad_out, MicaTen
                 for (int64_t r = begin; r < end && !patience.Ends(rows.length); ++r) {
                   loops.layer_norm_backward(
                       Row(dx.get(), r * bytes), wants_weight ? own_weight.data() : nullptr,
-                      wants_bias ? own_bias.data() : nullptr, grads.data<char>() + r * bytes,
-                      data.data<char>() + r * bytes, scale.at(0), rows.length, means.at(r), rstds.at(r));
+                      wants_bias ? own_bias.data() : nullptr, Data(grad_out) + r * bytes,
+                      Data(input) + r * bytes, scale.at(0), rows.length, means.at(r), rstds.at(r));
                 }
                 const std::lock_guard<std::mutex> lock(mutex);
                 for (size_t i = 0; i < own_weight.size(); ++i) dweight[i] += own_weight[i];

@@ -5,7 +5,6 @@ says the current default device, or the first accelerator where that is the CPU.
 from __future__ import annotations
 
 import atexit
-import contextlib
 import os
 
 from mica import _C
@@ -584,6 +583,7 @@ def fallback_summary() -> str:
 def _summarize_at_exit(process: int) -> None:
     silent = os.getpid() != process or set_fallback(None) == "allow"
     if not silent and _C._fallback_was_said() and (summary := fallback_summary()):
+        import contextlib
         import warnings
 
         with contextlib.suppress(Warning):  # nobody could catch it any more
