@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import sys
 import time
 from pathlib import Path
@@ -57,15 +58,16 @@ def wanted(options: argparse.Namespace) -> cells.Wanted:
 
 
 def measured(results: Path) -> dict[str, report.Row]:
-    """What the file holds, by the cells' names; a line that was cut off is left out."""
-    found = {}
-    for line in results.read_text().splitlines() if results.exists() else ():
-        try:
-            row = json.loads(line)
-        except json.JSONDecodeError:
-            continue
-        found[row["cell"]] = row
-    return found
+    """What the file's whole lines hold, by the cells' names."""
+    lines = results.read_text().splitlines(keepends=True) if results.exists() else []
+    rows = [json.loads(line) for line in lines if line.endswith("\n")]
+    return {row["cell"]: row for row in rows}
+
+
+def _drop_cut_line(results: Path) -> None:
+    """A run that was killed may have left half a line, which would spoil the next one."""
+    if results.exists():
+        os.truncate(results, results.read_bytes().rfind(b"\n") + 1)
 
 
 def main() -> int:
@@ -75,10 +77,10 @@ def main() -> int:
     if not options.report:
         if not options.resume:
             results.unlink(missing_ok=True)
+        _drop_cut_line(results)
         known = measured(results)
         end = time.monotonic() + options.seconds
         with results.open("a") as file:
-            file.write("\n")  # what was cut off stays a line of its own
             for cell, row in run(cells.cells(wanted(options)), known, end):
                 file.write(json.dumps({"cell": cell.name, **row}) + "\n")
                 file.flush()

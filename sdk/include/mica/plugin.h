@@ -323,7 +323,8 @@ class Registrar {
     k.class_name = class_name;
     k.backend = backend_;
     k.function = &ClassThunk<kFunction>::Call;
-    if constexpr (kListFunction != nullptr) k.list_function = &ClassListThunk<kListFunction>::Call;
+    if constexpr (!std::is_null_pointer_v<decltype(kListFunction)>)
+      k.list_function = &ClassListThunk<kListFunction>::Call;
     k.file = file;
     k.line = line;
     Check(r_->register_class(r_->context, &k));
