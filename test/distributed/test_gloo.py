@@ -41,6 +41,26 @@ def test_two_processes_meet_compute_leave_and_meet_again(how: str, tmp_path: Pat
     assert not path.exists()
 
 
+def test_no_rank_is_done_before_all_have_connected() -> None:
+    program = """
+        import os, time, mica.distributed as dist
+        from mica.distributed import _connect
+        told, slow, at = _connect._told_by_all, os.environ["RANK"] == "1", 0.0
+        def tell(store, name, what, *rest):
+            global at
+            if slow and what == "connected":
+                time.sleep(0.5)
+                at = time.time()
+            return told(store, name, what, *rest)
+        _connect._told_by_all = tell
+        dist.init_process_group("gloo")
+        print(at if slow else time.time(), flush=True)
+        os._exit(0)  # as a rank that ends early: the others' connections and the store go with it
+    """
+    done, last_connected, done_too = map(float, printed(3, program))
+    assert min(done, done_too) > last_connected
+
+
 @pytest.mark.parametrize("world", [1, 2])
 def test_ranks_leave_and_come_again_many_times(world: int) -> None:
     program = """

@@ -32,20 +32,31 @@ def connected(
             f"The engine ({backend}) connects ranks by their addresses, for which they need a store; give "
             "init_process_group an `init_method` (env://, tcp://host:port or file:///path) or a `store`."
         )
-    addresses = PrefixStore(f"{name}/address", store)
-    addresses.set_timeout(datetime.timedelta(seconds=seconds))
-    addresses.set(str(rank), address)
+    every = _told_by_all(store, name, "address", address, ranks, rank, seconds)
+    collectives.connect(handle, ",".join(text.decode() for text in every))
+    # A rank that is done early and ends must not break one that still connects. Where the store is gone, the
+    # rank that served it had seen that all are connected, or the first collective says what became of it.
+    with contextlib.suppress(DistNetworkError):
+        _told_by_all(store, name, "connected", "", ranks, rank, seconds)
+    return handle
+
+
+def _told_by_all(
+    store: Store, name: str, what: str, text: str, ranks: Sequence[int], rank: int, seconds: float
+) -> list[bytes]:
+    """Tells the other ranks a text, and waits for theirs."""
+    told = PrefixStore(f"{name}/{what}", store)
+    told.set_timeout(datetime.timedelta(seconds=seconds))
+    told.set(str(rank), text)
     try:
-        every = addresses.multi_get([str(r) for r in range(len(ranks))])
+        return told.multi_get([str(r) for r in range(len(ranks))])
     except DistStoreError as error:
-        late = [r for r in range(len(ranks)) if not addresses.check([str(r)])]
-        _linger(addresses, store, len(ranks) - len(late))
+        late = [r for r in range(len(ranks)) if not told.check([str(r)])]
+        _linger(told, store, len(ranks) - len(late))
         raise DistStoreError(
             f"Rank ({ranks[rank]}) has waited ({seconds}) s for ranks {[ranks[r] for r in late]} to make the group "
             f"({name}) of ranks {list(ranks)}; see whether they started, and whether all give the same world_size."
         ) from error
-    collectives.connect(handle, ",".join(text.decode() for text in every))
-    return handle
 
 
 def _linger(told: Store, store: Store, ranks: int, seconds: float = _GRACE) -> None:
