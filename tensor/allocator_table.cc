@@ -10,7 +10,6 @@
 #include "tensor/key_set.h"
 
 namespace mica {
-
 namespace {
 
 struct AllocatorTable {
@@ -30,9 +29,6 @@ AllocatorTable& Table() {
   return *table;
 }
 
-}  // namespace
-
-namespace {
 template <typename F>
 void ForEachAllocator(F&& f) {
   for (auto& of_backend : Table().allocators)

@@ -2,6 +2,8 @@
 
 #include <cstring>
 
+#include "tensor/shape.h"
+
 namespace mica {
 
 namespace internal {
@@ -15,21 +17,7 @@ using internal::t_loan;
 // Smaller blocks come from the pool of small ones, and count little.
 constexpr int64_t kLeast = 4096;
 
-struct Range {
-  uintptr_t begin, end;
-};
-// The bytes from a tensor's first element to the end of its last one.
-Range RangeOf(const Tensor& t) {
-  const auto begin = reinterpret_cast<uintptr_t>(t.data());
-  if (t.numel() == 0) return {begin, begin};
-  int64_t last = 0;
-  for (int64_t d = 0; d < t.ndim(); ++d) last += (t.sizes()[d] - 1) * t.strides()[d];
-  return {begin, begin + static_cast<uintptr_t>((last + 1) * t.itemsize())};
-}
-bool Overlap(const Tensor& a, const Tensor& b) {
-  const Range x = RangeOf(a), y = RangeOf(b);
-  return x.begin < y.end && y.begin < x.end;
-}
+bool Meet(const Tensor& a, const Tensor& b) { return ByteRangeOf(a).overlaps(ByteRangeOf(b)); }
 
 int64_t Bytes(const Tensor& t) { return t.numel() * t.itemsize(); }
 
@@ -46,7 +34,7 @@ void ReleaseOwner(void* storage) { static_cast<StorageImpl*>(storage)->Release()
 void MemoryLoan::Offer(const Tensor& out) {
   bool lendable = MayBeLent(out);
   for (Item& other : items_) {
-    if (!lendable || !other.lendable || !Overlap(other.out, out)) continue;
+    if (!lendable || !other.lendable || !Meet(other.out, out)) continue;
     lendable = other.lendable = false;
   }
   items_.push_back({out, lendable, {}});
@@ -54,7 +42,7 @@ void MemoryLoan::Offer(const Tensor& out) {
 
 void MemoryLoan::Withdraw(const Tensor& input) {
   if (!input.defined()) return;
-  for (Item& item : items_) item.lendable = item.lendable && !Overlap(item.out, input);
+  for (Item& item : items_) item.lendable = item.lendable && !Meet(item.out, input);
 }
 
 void MemoryLoan::Withdraw(TensorSpan inputs) {

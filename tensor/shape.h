@@ -68,6 +68,13 @@ enum class InternalOverlap { kNo, kYes, kTooHard };
 InternalOverlap HasInternalOverlap(IntSpan sizes, IntSpan strides);
 // How the memory of two tensors overlaps, as torch's get_overlap_status: kFull
 // is the same elements in the same places.
+// From a tensor's first element to the end of its last one.
+struct ByteRange {
+  const char *begin, *end;
+  bool overlaps(const ByteRange& other) const { return begin < other.end && other.begin < end; }
+};
+ByteRange ByteRangeOf(const Tensor& t);
+
 enum class Overlap { kFull, kPartial, kNo, kTooHard };
 Overlap GetOverlap(const Tensor& a, const Tensor& b);
 // Throw kRuntime: "in-place into an expanded tensor", "output overlaps input".

@@ -101,6 +101,14 @@ InternalOverlap HasInternalOverlap(IntSpan sizes, IntSpan strides) {
   return InternalOverlap::kNo;
 }
 
+ByteRange ByteRangeOf(const Tensor& t) {
+  const auto* begin = static_cast<const char*>(t.data());
+  if (t.numel() == 0) return {begin, begin};
+  int64_t last = 0;
+  for (int64_t d = 0; d < t.ndim(); ++d) last += (t.sizes()[d] - 1) * t.strides()[d];
+  return {begin, begin + (last + 1) * t.itemsize()};
+}
+
 Overlap GetOverlap(const Tensor& a, const Tensor& b) {
   if (a.is_same(b)) return Overlap::kFull;
   if (a.numel() == 0 || b.numel() == 0) return Overlap::kNo;

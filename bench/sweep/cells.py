@@ -14,8 +14,9 @@ from typing import Any
 import scope
 
 DTYPES = scope.words("float32 float64 bfloat16 float16 int64 int32 uint8 bool complex64")
-# In which layout every tensor of a call lies; `number`, `rows` and `columns` are expanded ones.
-LAYOUTS = scope.words("contiguous transposed number rows columns stepped offset channels_last")
+# In which layout every tensor of a call lies. In some, one number, row or column stands for all.
+REPEATED = scope.words("number rows columns")
+LAYOUTS = [*scope.words("contiguous transposed stepped offset channels_last"), *REPEATED]
 # The last two: of a gradient that is one number, expanded, and of a transposed one.
 DIRECTIONS = scope.words("forward in_place out backward backward_expanded backward_transposed")
 # About how many elements the largest tensor has; 0: torch's sample as it is, a few dozen.

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from typing import Any
 
 import rules
 import scope
 import torch
-from cells import SIZES, Cell
+from cells import REPEATED, SIZES, Cell
 from layouts import map_tensors, relaid
 from sizes import Arguments, Grower
 
@@ -18,26 +17,6 @@ _SAMPLES = 8  # that are looked at for one that grows
 
 class NoCellError(Exception):
     """The combination has no meaning, with the reason."""
-
-
-def _expanded(*dims: int) -> Callable[[torch.Tensor], torch.Tensor]:
-    """The first element along these dimensions, in all places."""
-
-    def change(x: torch.Tensor) -> torch.Tensor:
-        made = x
-        for d in dims:
-            if -made.ndim <= d < made.ndim and made.shape[d]:
-                made = made.narrow(d, 0, 1)
-        return made.clone().expand(x.shape)
-
-    return change
-
-
-_EXPANDED = {"rows": _expanded(-2), "columns": _expanded(-1)}
-
-
-def _number(x: torch.Tensor) -> torch.Tensor:
-    return x.reshape(-1)[:1].clone().expand(x.shape) if x.ndim and x.numel() else x
 
 
 def _grown(grower: Grower, elements: int) -> Arguments | None:
@@ -68,7 +47,7 @@ class Operands:
 
     def of(self, cell: Cell) -> Arguments:
         """The call's (positional, named) arguments."""
-        if cell.layout in ("number", *_EXPANDED) and rules.needs_rank(self.op):
+        if cell.layout in REPEATED and rules.needs_rank(self.op):
             raise NoCellError("a matrix of equal rows has no answer")
         of_images = cell.layout == "channels_last"
         place = (cell.dtype, cell.differentiates, cell.size, of_images)
@@ -78,16 +57,7 @@ class Operands:
         arguments = self._at_size[place]
         if arguments is None:
             raise NoCellError("no sample is an image" if of_images else "no sample grows so far in the time")
-        if cell.layout == "contiguous":
-            return arguments
-        change = _number if cell.layout == "number" else _EXPANDED.get(cell.layout)
-        if change is None:
-            return relaid(arguments, cell.layout)
-
-        def one(x: torch.Tensor) -> torch.Tensor:
-            return change(x.detach().resolve_conj().resolve_neg()).requires_grad_(x.requires_grad)
-
-        return map_tensors(arguments, one)
+        return arguments if cell.layout == "contiguous" else relaid(arguments, cell.layout)
 
     def _grow(self, cell: Cell, of_images: bool) -> Arguments | None:
         for grower in self._growers_of(cell.dtype, cell.differentiates):

@@ -14,6 +14,7 @@
 #include "dispatcher/calls/write_check.h"
 #include "dispatcher/devices/devices.h"
 #include "dispatcher/devices/late_errors.h"
+#include "tensor/shape.h"
 
 namespace mica {
 namespace {
@@ -28,16 +29,9 @@ struct Row {
 // The calls of one device with one kernel, dtype for dtype.
 using Group = std::vector<Row>;
 
-// The bytes between a tensor's first element and its last.
-struct Range {
-  const char *begin, *end;
+// The memory that a row reads or writes.
+struct Range : ByteRange {
   size_t row;
-  static Range Of(const Tensor& t, size_t row) {
-    int64_t last = 0;
-    for (int d = 0; d < t.ndim(); ++d) last += (t.sizes()[d] - 1) * t.strides()[d];
-    const auto* begin = static_cast<const char*>(t.data());
-    return {begin, begin + (t.numel() == 0 ? 0 : (last + 1) * t.itemsize()), row};
-  }
 };
 
 class List {
@@ -141,8 +135,8 @@ class List {
       for (int64_t i = 0; i < spec_.num_args; ++i) {
         const MicaValue& v = calls_.row(row)[i];
         if (v.tag != MICA_VALUE_TENSOR || Tensor::Ref(v.u.tensor).numel() == 0) continue;
-        if ((spec_.written_args >> i) & 1) written.push_back(Range::Of(Tensor::Ref(v.u.tensor), row));
-        if (i < num_inputs()) read.push_back(Range::Of(Tensor::Ref(v.u.tensor), row));
+        if ((spec_.written_args >> i) & 1) written.push_back({ByteRangeOf(Tensor::Ref(v.u.tensor)), row});
+        if (i < num_inputs()) read.push_back({ByteRangeOf(Tensor::Ref(v.u.tensor)), row});
       }
     const auto before = [](const Range& a, const Range& b) { return a.begin < b.begin; };
     std::sort(written.begin(), written.end(), before);

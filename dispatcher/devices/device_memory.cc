@@ -83,10 +83,7 @@ class PluginMemory : public RawMemory {
   uint64_t RecordEvent(int index, uint64_t stream) override {
     const MicaDeviceTable* t = Table();
     uint64_t event = 0;
-    if (!t) return kDone;
-    if (Failed(index, t->event_create_with ? t->event_create_with(t->context, index, 0, &event)
-                                           : t->event_create(t->context, index, &event)))
-      return kDone;
+    if (!t || Failed(index, t->event_create_with(t->context, index, 0, &event))) return kDone;
     if (!Failed(index, t->event_record(t->context, index, event, stream)))
       return reinterpret_cast<uint64_t>(new GivenEvent{t, event});
     KeepLate(At(index), t->event_destroy(t->context, index, event));
@@ -283,18 +280,8 @@ void GiveBackUnused() {
   for (InUse& memory : unused) memory.give_back();
 }
 
-namespace {
-// Whether the device says that it does not do this. Owns the status then.
-bool Declined(MicaStatus s) {
-  if (CodeOf(s) != MICA_ERROR_NOT_IMPLEMENTED) return false;
-  DropStatus(s);
-  return true;
-}
-}  // namespace
-
 bool FillBytes(void* data, Device device, uint8_t byte, int64_t size) {
   const MicaDeviceTable& table = DeviceTableOf(device);
-  const DeviceGuard current(device);
   const uint64_t stream = CurrentStream(device);
   RaiseLate(device);
   const MicaStatus s = table.fill(table.context, device.index, data, byte, size, stream);

@@ -105,10 +105,10 @@ std::string WithoutFields(const char* name, const MicaDeviceTable& table) {
   return "";
 }
 
-// Whether other libraries take DLPack's number for memory of a device: not for the host's, pinned and
-// managed.
+// Whether other libraries take DLPack's number for memory of a device (0 stands for an extension): not those
+// of what is pinned, managed or the host's own.
 bool IsDeviceOfDlpack(int64_t type) {
-  return type > 1 && type < 65536 && type != 3 && type != 11 && type != 13;
+  return type == 0 || (type > 1 && type < 65536 && type != 3 && type != 11 && type != 13);
 }
 
 }  // namespace
@@ -122,7 +122,8 @@ absl::Status CheckDeviceTable(const char* name, const MicaDeviceTable* table) {
                                                    ")."));
   if (const std::string missing = WithoutFields(name, *table); !missing.empty())
     return absl::InvalidArgumentError(missing);
-  if (MICA_HAS(table, dlpack_type) && !IsDeviceOfDlpack(table->dlpack_type))
+  constexpr size_t kWithDlpackType = offsetof(MicaDeviceTable, dlpack_type) + sizeof(table->dlpack_type);
+  if (table->struct_size >= kWithDlpackType && !IsDeviceOfDlpack(table->dlpack_type))
     return absl::InvalidArgumentError(absl::StrCat(
         "The device table of (", name, ") gives its memory the DLPack type (", table->dlpack_type,
         "), which is no device's: 1, 3, 11 and 13 are memory that the host reads, and numbers "
@@ -231,10 +232,7 @@ std::optional<int64_t> AttributeOf(Device device, std::string_view key) {
   int64_t number = 0;
   const MicaStatus status =
       table.attribute(table.context, device.index, {key.data(), static_cast<int64_t>(key.size())}, &number);
-  if (status && CodeOf(status) == MICA_ERROR_NOT_IMPLEMENTED) {
-    DropStatus(status);
-    return std::nullopt;
-  }
+  if (Declined(status)) return std::nullopt;
   RaiseReported(device, status);
   return number;
 }

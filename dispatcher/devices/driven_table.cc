@@ -86,6 +86,11 @@ struct OnCurrent<kFunction> {
   }
 };
 
+// Where the plugin has `event_create` alone, which makes every event.
+MicaStatus EventCreateWith(void* context, int32_t device, uint64_t, uint64_t* out) {
+  return OnDevice<&MicaDeviceTable::event_create>::Call(context, device, out);
+}
+
 // What asks for and changes the current device itself.
 MicaStatus ExchangeDevice(void* context, int32_t index, int32_t* previous) {
   Driven& driven = Of(context);
@@ -131,7 +136,6 @@ MicaDeviceTable* DriveTable(const MicaDeviceTable& plugins) {
   MICA_DRIVE(OnDevice, stream_create);
   MICA_DRIVE(OnDevice, stream_destroy);
   MICA_DRIVE(OnDevice, stream_sync);
-  MICA_DRIVE(OnDevice, event_create);
   MICA_DRIVE(OnDevice, event_destroy);
   MICA_DRIVE(OnDevice, event_record);
   MICA_DRIVE(OnDevice, event_wait);
@@ -152,11 +156,12 @@ MicaDeviceTable* DriveTable(const MicaDeviceTable& plugins) {
   MICA_DRIVE(AsItIs, supports);
   MICA_DRIVE(AsItIs, quiesce);
   MICA_DRIVE(AsItIs, detach);
-  MICA_DRIVE(OnDevice, event_create_with);
   MICA_DRIVE(OnDevice, priority_range);
   MICA_DRIVE(OnDevice, peer_access);
   MICA_DRIVE(OnDevice, attribute);
 #undef MICA_DRIVE
+  table.event_create_with =
+      own.event_create_with ? &OnDevice<&MicaDeviceTable::event_create_with>::Call : &EventCreateWith;
   table.exchange_device = &ExchangeDevice;
   table.copy = &Copy;
   if (own.peer_copy) table.peer_copy = &PeerCopy;

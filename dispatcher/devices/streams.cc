@@ -203,12 +203,13 @@ bool QueryStream(const StreamRef& stream) {
 std::vector<StreamRef> StreamsOf(Device device) {
   const MicaDeviceTable* const table = DeviceTable(device.backend);
   std::vector<StreamRef> streams{{device, 0}};
-  if (const uint64_t current = CurrentStream(device)) streams.push_back({device, current});
+  const uint64_t current = CurrentStream(device);
+  if (current) streams.push_back({device, current});
   {
     Streams& all = AllStreams();
     std::lock_guard lock(all.mutex);
     for (const Made& m : all.made)
-      if (m.ref.device == device && m.giver == table && !(m.ref == streams.back())) streams.push_back(m.ref);
+      if (m.ref.device == device && m.giver == table && m.ref.handle != current) streams.push_back(m.ref);
   }
   std::erase_if(streams, [](const StreamRef& s) { return IsRecorded(s); });
   return streams;
@@ -250,9 +251,7 @@ Event::~Event() { Destroy(); }
 
 void Event::Make(const MicaDeviceTable& table, Device device) {
   Destroy();
-  RaiseReported(device, table.event_create_with
-                            ? table.event_create_with(table.context, device.index, flags_, &handle_)
-                            : table.event_create(table.context, device.index, &handle_));
+  RaiseReported(device, table.event_create_with(table.context, device.index, flags_, &handle_));
   giver_ = &table;
 }
 

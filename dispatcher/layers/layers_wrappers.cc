@@ -14,8 +14,6 @@
 namespace mica::layers {
 namespace {
 
-std::string_view View(MicaStr s) { return {s.data, static_cast<size_t>(s.size)}; }
-
 // What stands behind a wrapper of the frame; NULL of other tensors.
 frames::Wrapper* OwnOf(MicaTensor* t, const MicaFrame& frame) {
   if (!frames::IsWrapper(Tensor::Ref(t))) return nullptr;
@@ -107,7 +105,7 @@ int64_t Describe(MicaTensor* t, char* text, int64_t room) {
 
 int32_t HasOwnClass(MicaStatus status) { return ::mica::HasOwnClass(status); }
 
-void WarnOnceOf(MicaStr key, MicaStr message) { WarnOnce(View(key), View(message)); }
+void WarnOnceOf(MicaStr key, MicaStr message) { WarnOnce(TextOf(key), TextOf(message)); }
 
 void TakeList(MicaValue* result, MicaTensor** out) {
   for (Tensor& t : TakeTensorList(result->u.tensors)) *out++ = t.release();

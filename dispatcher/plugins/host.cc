@@ -46,10 +46,8 @@ struct HeldWarnings {
 };
 thread_local HeldWarnings t_held;
 
-std::string_view View(MicaStr s) { return {s.data, static_cast<size_t>(s.size > 0 ? s.size : 0)}; }
-
 MicaStatus StatusCreate(int64_t code, MicaStr message, const char* file, int64_t line) {
-  return MakeStatus(static_cast<ErrorKind>(code), View(message), file, static_cast<int>(line));
+  return MakeStatus(static_cast<ErrorKind>(code), TextOf(message), file, static_cast<int>(line));
 }
 void TensorRetain(MicaTensor* t) { static_cast<TensorImpl*>(t)->Retain(); }
 void TensorRelease(MicaTensor* t) { static_cast<TensorImpl*>(t)->Release(); }
@@ -197,7 +195,7 @@ void ObjectRelease(MicaObject* object) {
                           "theirs. Nothing is done."));
 }
 MicaStatus OpFind(MicaStr name, void** handle) {
-  return CatchAll([&] { *handle = &GetOperator(View(name)); });
+  return CatchAll([&] { *handle = &GetOperator(TextOf(name)); });
 }
 // By an earlier schema of the operator, which had fewer arguments; or by no schema that it had.
 __attribute__((noinline)) void CallByEarlier(const Operator& op, const MicaValue* args, int64_t n,
@@ -219,8 +217,8 @@ MicaStatus OpCallBoxed(void* handle, const MicaValue* args, int64_t n, MicaValue
   });
 }
 int32_t HostInterrupted() { return Interrupted() ? 1 : 0; }
-void Warn(MicaStr message) { HostWarn(View(message)); }
-int32_t HostBackendIndex(MicaStr name) { return BackendIndex(View(name)); }
+void Warn(MicaStr message) { HostWarn(TextOf(message)); }
+int32_t HostBackendIndex(MicaStr name) { return BackendIndex(TextOf(name)); }
 MicaStr HostBackendName(int32_t index) {
   if (index < 0 || index >= BackendNameCount()) return {"", 0};
   const std::string& name = BackendName(index);
@@ -231,7 +229,7 @@ MicaStatus EmptyCache(MicaDevice device) {
   return CatchAll([&] { AllocatorFor(Device::FromAbi(device)).EmptyCache(); });
 }
 MicaStatus KeepWhole(MicaStr backend) {
-  return CatchAll([&] { KeepBlocksWhole(RegisterBackendName(View(backend))); });
+  return CatchAll([&] { KeepBlocksWhole(RegisterBackendName(TextOf(backend))); });
 }
 const MicaMemory* MemoryExtension() {
   static constexpr MicaMemory table = {{sizeof(MicaMemory), 1, 0}, &EmptyCache, &KeepWhole};
@@ -241,15 +239,15 @@ const MicaMemory* MemoryExtension() {
 // The host's extensions, and those that plugins offer each other, by name.
 const void* FindExtension(MicaStr name, uint32_t minimum_minor) {
   // T2 is locked to one version: the minor is compared for equality.
-  if (View(name) == MICA_LAYERS_EXTENSION)
+  if (TextOf(name) == MICA_LAYERS_EXTENSION)
     return minimum_minor == MICA_LAYERS_MINOR ? LayersExtension() : nullptr;
-  if (View(name) == MICA_OPERATORS_EXTENSION)
+  if (TextOf(name) == MICA_OPERATORS_EXTENSION)
     return minimum_minor <= MICA_OPERATORS_MINOR ? OperatorsExtension() : nullptr;
-  if (View(name) == MICA_SETTINGS_EXTENSION) return minimum_minor <= 1 ? SettingsExtension() : nullptr;
-  if (View(name) == MICA_MEMORY_EXTENSION) return minimum_minor == 0 ? MemoryExtension() : nullptr;
-  if (View(name) == "mica.set_parallel_for") return reinterpret_cast<const void*>(&SetParallelFor);
+  if (TextOf(name) == MICA_SETTINGS_EXTENSION) return minimum_minor <= 1 ? SettingsExtension() : nullptr;
+  if (TextOf(name) == MICA_MEMORY_EXTENSION) return minimum_minor == 0 ? MemoryExtension() : nullptr;
+  if (TextOf(name) == "mica.set_parallel_for") return reinterpret_cast<const void*>(&SetParallelFor);
   const void* found = nullptr;
-  const MicaStatus failed = CatchAll([&] { found = PublicExtension(View(name), minimum_minor); });
+  const MicaStatus failed = CatchAll([&] { found = PublicExtension(TextOf(name), minimum_minor); });
   DropStatus(failed);
   return found;
 }

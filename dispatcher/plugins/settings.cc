@@ -14,6 +14,7 @@
 #include "absl/strings/str_split.h"
 #include "dispatcher/plugins/host.h"
 #include "dispatcher/plugins/plugins.h"
+#include "dispatcher/plugins/status.h"
 #include "tensor/error.h"
 
 namespace mica {
@@ -67,12 +68,8 @@ Setting& Known(std::string_view name) {
   return *found;
 }
 
-std::string_view View(MicaStr name) {
-  return {name.data, static_cast<size_t>(name.size > 0 ? name.size : 0)};
-}
-
 const int64_t* Place(MicaStr name) {
-  const Setting* found = Find(View(name));
+  const Setting* found = Find(TextOf(name));
   return found ? &found->value : nullptr;
 }
 
@@ -89,7 +86,7 @@ std::optional<std::string> InEnvironment(std::string_view name) {
 }
 
 const int64_t* DeclareOption(MicaStr given, int64_t first) {
-  const std::string name(View(given));
+  const std::string name(TextOf(given));
   if (const Setting* found = Find(name)) return &found->value;
   if (name.find('.') == std::string::npos) {
     HostWarn(absl::StrCat("A plugin declares the option (", name,
@@ -119,7 +116,8 @@ int64_t GetSetting(std::string_view name) { return mica_setting_read(&Known(name
 void SetSetting(std::string_view name, int64_t value) {
   Setting& setting = Known(name);
   MICA_CHECK_VALUE(value >= setting.least && value <= setting.most, "The number (", value,
-                   ") of the setting (", std::string(name), ") is not from 0 to (", setting.most, ").");
+                   ") of the setting (", std::string(name), ") is not from (", setting.least, ") to (",
+                   setting.most, ").");
   __atomic_store_n(&setting.value, value, __ATOMIC_RELAXED);
 }
 

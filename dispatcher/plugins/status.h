@@ -21,6 +21,7 @@ MicaStatus MakeStatus(ErrorKind kind, std::string_view message, const char* file
 MicaStatus StatusOfCurrentException() noexcept;
 // Whether the exception that a status was made of is of a class of its own (a PythonException).
 bool HasOwnClass(MicaStatus status);
+inline std::string_view TextOf(MicaStr s) { return {s.data, static_cast<size_t>(s.size > 0 ? s.size : 0)}; }
 constexpr bool IsBareCode(MicaStatus s) { return reinterpret_cast<uintptr_t>(s) < 4096; }
 inline MicaStatus BareStatus(int code) { return reinterpret_cast<MicaStatus>(static_cast<uintptr_t>(code)); }
 
@@ -32,6 +33,12 @@ inline int64_t CodeOf(MicaStatus s) {
 // For calls whose failure changes nothing: destroys the status.
 inline void DropStatus(MicaStatus s) {
   if (s && !IsBareCode(s)) s->destroy(s);
+}
+// Whether the callee says that it does not do this; then the status is destroyed.
+inline bool Declined(MicaStatus s) {
+  if (CodeOf(s) != MICA_ERROR_NOT_IMPLEMENTED) return false;
+  DropStatus(s);
+  return true;
 }
 
 template <typename F>

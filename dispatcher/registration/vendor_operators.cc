@@ -286,11 +286,12 @@ void CheckForm(const schema::FunctionSchema& functional, const schema::FunctionS
                     : " of which the first is written, and results that are Tensors.");
 }
 
-void Complete(const MicaOperatorRecord& r, const VendorOperator& op, OpForm form, OperatorSpec& spec) {
+void Complete(const MicaOperatorRecord& r, const VendorOperator& op, OpForm form, bool gives_tensors,
+              OperatorSpec& spec) {
   spec.form = form;
   if (r.class_name) {
     CompleteFromData(r, op, spec);
-  } else if (r.shape && GivesTensorsAlone(Parsed(r.schema, "schema"))) {
+  } else if (r.shape && gives_tensors) {
     spec.meta = &ShapesFromRecord;
     spec.shape = &op.record;
     if (r.out_schema) spec.flags |= kStructured;
@@ -337,7 +338,8 @@ void DefineForm(Scope& scope, VendorOperator& op, const char* schema, SourceLoca
 }
 
 // All forms of the operator.
-void DefineForms(Scope& scope, VendorOperator& op, SourceLocation where) {
+void DefineForms(Scope& scope, VendorOperator& op, const schema::FunctionSchema& functional,
+                 SourceLocation where) {
   const MicaOperatorRecord& r = op.record;
   MICA_CHECK(r.class_name || r.shape || r.composite || (!r.out_schema && !r.inplace_schema), "The operator (",
              op.name,
@@ -350,13 +352,14 @@ void DefineForms(Scope& scope, VendorOperator& op, SourceLocation where) {
   if (r.out_schema) {
     op.out_name = Parsed(r.out_schema, "out form's schema").FullName();
   }
-  Complete(r, op, OpForm::kFunctional, scope.LastDefined());
+  const bool gives_tensors = GivesTensorsAlone(functional);
+  Complete(r, op, OpForm::kFunctional, gives_tensors, scope.LastDefined());
   for (const auto& [text, form] :
        {std::pair(r.inplace_schema, OpForm::kInplace), std::pair(r.out_schema, OpForm::kOut)}) {
     if (!text) continue;
-    CheckForm(Parsed(r.schema, "schema"), Parsed(text, "form's schema"), form == OpForm::kOut);
+    CheckForm(functional, Parsed(text, "form's schema"), form == OpForm::kOut);
     DefineForm(scope, op, text, where);
-    Complete(r, op, form, scope.LastDefined());
+    Complete(r, op, form, gives_tensors, scope.LastDefined());
   }
 }
 
@@ -389,7 +392,7 @@ MicaStatus Define(void* registrar_context, const MicaOperatorRecord* record) {
     VendorOperator* const op = Remember(*record, schema.FullName());
     const MicaOperatorRecord& r = op->record;
     const SourceLocation where{r.file ? r.file : "", static_cast<int>(r.line)};
-    DefineForms(scope, *op, where);
+    DefineForms(scope, *op, schema, where);
     void* const context = op;
     if (r.shape && !r.out_schema)
       scope.AddBoxedKernel(op->name, "meta", {&RunRecord<&MicaOperatorRecord::shape>, context, nullptr},

@@ -32,9 +32,6 @@ const Struct& Given(const Struct* s, const char* call) {
 inline TensorSpan ListOf(MicaTensorSpan list) {
   return list.size > 0 ? AbiType<TensorSpan>::From(list) : TensorSpan();
 }
-inline std::string_view TextOf(MicaStr s) {
-  return s.size > 0 ? std::string_view(s.data, static_cast<size_t>(s.size)) : std::string_view();
-}
 inline MicaStr StrOf(std::string_view s) { return {s.data(), static_cast<int64_t>(s.size())}; }
 
 }  // namespace mica::autograd

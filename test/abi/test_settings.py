@@ -122,8 +122,8 @@ shown("convolution_tf32", "convolution_benchmark_limit")
         "TypeError: The setting (benchmark_limit) is an int; this value is of type (bool).",
         "RuntimeError: The precision (fp8) is unknown; expected 'tf32', 'ieee' or 'none'.",
         "The setting (unknown) does not exist; <mica/settings.h> lists them.",
-        "The number (3) of the setting (deterministic) is not from 0 to (2).",
-        "The number (-1) of the setting (convolution_benchmark_limit) is not from 0 to (9223372036854775807).",
+        "The number (3) of the setting (deterministic) is not from (0) to (2).",
+        "The number (-1) of the setting (convolution_benchmark_limit) is not from (0) to (9223372036854775807).",
         "1 10",
     ]
 

@@ -39,6 +39,18 @@ def _expanded(x: torch.Tensor) -> torch.Tensor:
     return x if x.ndim == 0 or x.shape[0] == 0 else x[:1].expand_as(x)
 
 
+def _repeated(dims: slice) -> Callable[[torch.Tensor], torch.Tensor]:
+    """Along these dimensions the first element, in all places."""
+
+    def change(x: torch.Tensor) -> torch.Tensor:
+        made = x
+        for d in range(x.ndim)[dims]:
+            made = made.narrow(d, 0, min(x.shape[d], 1))
+        return made.clone().expand(x.shape)
+
+    return change
+
+
 def _channels_last(x: torch.Tensor) -> torch.Tensor:
     formats = {4: torch.channels_last, 5: torch.channels_last_3d}
     return x.clone(memory_format=formats[x.ndim]) if x.ndim in formats else x
@@ -77,6 +89,9 @@ def relaid(arguments: Any, layout: str) -> Any:
             "transposed": _transposed,
             "offset": _offset,
             "expanded": _expanded,
+            "number": _repeated(slice(None)),
+            "rows": _repeated(slice(-2, -1)),
+            "columns": _repeated(slice(-1, None)),
             "channels_last": _channels_last,
         }[layout]
 

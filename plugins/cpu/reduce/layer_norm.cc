@@ -1,6 +1,7 @@
-// Layer normalisation over rows; see layer_norm.h. Rows that do not lie together are copied first. Each row
-// is read from memory once and then from cache. Half types have their statistics and compute in float32;
-// their weight and bias may be of either dtype.
+// Layer normalisation over rows; see layer_norm.h. Forwards, rows that do not lie together are copied first;
+// gradients of such are left to the operators that it is made of. Each row is read from memory once and then
+// from cache. Half types have their statistics and compute in float32; their weight and bias may be of either
+// dtype.
 #include "plugins/cpu/reduce/layer_norm.h"
 
 #include <algorithm>

@@ -20,8 +20,15 @@ __all__ = [
 ]
 
 
-def root_of(group: ProcessGroup, rank: int | None, place: int | None, what: str) -> int:
-    """The number in the group of a rank that is given by its number in the default group or in the group."""
+def root_of(
+    group: ProcessGroup, rank: int | None, place: int | None, what: str, default: int | None = None
+) -> int:
+    """The number in the group of a rank that is given by its number in the default group or in the group.
+
+    `default` is that of the rank where neither is given; None: one of them must be.
+    """
+    if rank is None and place is None and default is not None:
+        return default
     if (rank is None) == (place is None):
         raise ValueError(f"Must specify one of `{what}` ({rank}) and `group_{what}` ({place}).")
     if rank is not None:

@@ -61,10 +61,14 @@ class Work:
             raise RuntimeError(
                 f"The collective did not end within ({seconds}) s, the timeout given to wait()."
             )
+        self._settle()
+        return True
+
+    def _settle(self) -> None:
+        """Brings the results to where the caller wants them, once."""
         finish, self._finish = self._finish, None
         if finish is not None:
             finish()
-        return True
 
     def get_future(self) -> WorkFuture:
         """Gives a Future of the tensors that are written.
@@ -111,9 +115,7 @@ class Works(Work):
         """
         for work in self._works:
             work.wait(timeout)
-        finish, self._finish = self._finish, None
-        if finish is not None:
-            finish()
+        self._settle()
         return True
 
     def is_completed(self) -> bool:

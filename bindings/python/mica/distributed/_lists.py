@@ -148,7 +148,7 @@ def gather(
         ValueError: The list has not a tensor of that shape for each rank, or the ranks disagree.
     """
     ranks = group_of(group)
-    root = 0 if dst is None and group_dst is None else root_of(ranks, dst, group_dst, "dst")
+    root = root_of(ranks, dst, group_dst, "dst", default=0)
     if ranks.rank() != root:
         return ended(ranks.start("gather", tensor, None, peer=root), async_op)
     _check_one_each("gather", "gather_list", gather_list, ranks, tensor)
@@ -186,7 +186,7 @@ def scatter(
         ValueError: The list has not a tensor of that shape for each rank, or the ranks disagree.
     """
     ranks = group_of(group)
-    root = 0 if src is None and group_src is None else root_of(ranks, src, group_src, "src")
+    root = root_of(ranks, src, group_src, "src", default=0)
     if ranks.rank() != root:
         return ended(ranks.start("scatter", None, tensor, peer=root), async_op)
     _check_one_each("scatter", "scatter_list", scatter_list, ranks, tensor)

@@ -123,7 +123,7 @@ def gather_object(
         ValueError: The list has not a place for each rank.
     """
     ranks = group_of(group)
-    root = 0 if dst is None and group_dst is None else root_of(ranks, dst, group_dst, "dst")
+    root = root_of(ranks, dst, group_dst, "dst", default=0)
     here = ranks.rank() == root
     if here:
         _check_places(object_gather_list, ranks, "object_gather_list")
@@ -157,7 +157,7 @@ def broadcast_object_list(
         ValueError: The rank is not in the group, or the lists differ in length.
     """
     ranks = group_of(group)
-    root = 0 if src is None and group_src is None else root_of(ranks, src, group_src, "src")
+    root = root_of(ranks, src, group_src, "src", default=0)
     here = ranks.rank() == root
     packed = [_packed(obj) for obj in object_list] if here else []
     sizes = (
@@ -201,7 +201,7 @@ def scatter_object_list(
     ranks = group_of(group)
     if not isinstance(scatter_object_output_list, list) or not scatter_object_output_list:
         raise ValueError("Expected argument scatter_object_output_list to be a list of size at least 1.")
-    root = 0 if src is None and group_src is None else root_of(ranks, src, group_src, "src")
+    root = root_of(ranks, src, group_src, "src", default=0)
     packed: list[Tensor] = []
     if ranks.rank() == root:
         _check_places(scatter_object_input_list, ranks, "scatter_object_input_list")

@@ -99,23 +99,22 @@ class Store:
         """Whether the table goes with this object, so that others lose it."""
         return False
 
-    # What a kind of store has.
-    def _change(self, operation: str, key: bytes, given: Sequence[bytes]) -> bytes:
-        raise NotImplementedError(
+    def _no_kind(self) -> NotImplementedError:
+        return NotImplementedError(
             f"{type(self).__name__} is no store; use TCPStore, FileStore, HashStore or PrefixStore."
         )
+
+    # What a kind of store has.
+    def _change(self, operation: str, key: bytes, given: Sequence[bytes]) -> bytes:
+        raise self._no_kind()
 
     def _read(self, keys: Sequence[bytes] | None) -> list[bytes | None]:
         """The values of keys; for None all keys."""
-        raise NotImplementedError(
-            f"{type(self).__name__} is no store; use TCPStore, FileStore, HashStore or PrefixStore."
-        )
+        raise self._no_kind()
 
     def _wait(self, keys: Sequence[bytes], seconds: float) -> bool:
         """Whether all keys were there within so long."""
-        raise NotImplementedError(
-            f"{type(self).__name__} is no store; use TCPStore, FileStore, HashStore or PrefixStore."
-        )
+        raise self._no_kind()
 
     @property
     def timeout(self) -> datetime.timedelta:
