@@ -58,6 +58,19 @@ def test_devices_are_described_one_by_one(late_device: Path) -> None:
     assert "late:1 a late device" in doctor(str(late_device)).stdout
 
 
+def test_one_device_that_fails_hides_no_other(late_device: Path) -> None:
+    plugins, _ = report(str(late_device), LATE_FAULT="busy")
+    assert plugins["late"]["devices"] == {
+        "late": ["late:0 a late device, 8.0 GiB", "late:1: Unit 1 is in exclusive use."]
+    }
+
+
+def test_a_driver_that_survives_no_fork_is_asked_where_it_was_opened(late_device: Path) -> None:
+    plugins, _ = report(str(late_device), LATE_FAULT="fork")
+    assert len(plugins["late"]["devices"]["late"]) == 2
+    assert plugins["late"]["devices"]["late"][1].startswith("late:1 a late device")
+
+
 def test_a_driver_that_is_not_there_is_said() -> None:
     plugins, status = report(str(plugin("absent.cc", compiler=CXX)))
     assert status == 0

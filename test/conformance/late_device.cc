@@ -10,6 +10,9 @@
 //   declines     no promise either: it neither fills nor copies to the other device
 //
 //   rude         every function of the table makes the other device current and leaves it so
+//   busy         the other device does not say what it is
+//   fork         after a fork it says that it has no device, as CUDA does once it was opened
+//   reports      what makes a device current reports what it did, too
 //
 // LATE_MICROSECONDS is how long each job takes beside its work (1000), or the option late.microseconds where
 // it is not negative. LATE_FAIL=text:n says
@@ -22,10 +25,12 @@
 // in their stream as copies do (where that is the default stream, in that of the current device, as on GPUs),
 // and pinned memory. With LATE_SAY it says on stderr what it is asked for: each kernel with its stream,
 // streams made and destroyed, pinned blocks, fills, memory in the order of a stream. It has LATE_MEMORY bytes
-// a device (2^33), no pinned memory with LATE_UNPINNED, and memory in the order of streams with LATE_ORDERED.
+// a device (2^33), no pinned memory with LATE_UNPINNED, none left with LATE_FULL, and memory in the order of
+// streams with LATE_ORDERED.
 // With LATE_ASK, each function but the first two asks the host for memory in another thread and waits for
 // that, which never ends where the host holds a lock meanwhile.
 #include <mica/device.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <atomic>
@@ -39,6 +44,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <new>
 #include <set>
 #include <stdexcept>
 #include <string>
@@ -173,14 +179,20 @@ void AskHost() {
 
 class LateDevice {
  public:
-  int32_t Count() { return 2; }
+  int32_t Count() {
+    if (Breaks("fork") && getpid() != opened_by_) throw std::runtime_error("It was opened before a fork.");
+    return 2;
+  }
   void Properties(int32_t device, MicaDeviceProperties* out) {
+    if (device == 1 && Breaks("busy")) throw std::runtime_error("Unit 1 is in exclusive use.");
     out->name = "a late device";
     out->total_memory = Memory();
     out->free_memory = Memory() - used_[device];
   }
   int32_t ExchangeDevice(int32_t device) {
     if (Breaks("exchange")) return 0;
+    if (Breaks("reports") && failed_[device])
+      throw mica::plugin::Error(MICA_ERROR_DEVICE_LOST, "The late device has burnt out.");
     std::atomic<int32_t>& current = Current();
     const int32_t before = current.exchange(device);
     // One number for all threads: another thread gets the time to change it.
@@ -378,6 +390,7 @@ class LateDevice {
   }
   void* PinnedAllocate(int64_t size) {
     AskHost();
+    if (std::getenv("LATE_FULL")) throw std::bad_alloc();
     Say("pinned %d\n", static_cast<int>(size));
     void* const data = std::malloc(static_cast<size_t>(size));
     const std::lock_guard<std::mutex> lock(mutex_);
@@ -469,6 +482,7 @@ class LateDevice {
     });
   }
 
+  const pid_t opened_by_ = getpid();
   std::mutex mutex_;
   int64_t handles_ = 0;
   std::map<int64_t, std::unique_ptr<Queue>> queues_;

@@ -1,7 +1,8 @@
 """`mica doctor`: what became of each plugin, and why.
 
 Candidates are listed and tried in child processes first, so that one that crashes or
-hangs is a line of the report. What survives is then loaded here, in the order of a
+hangs is a line of the report; so are their drivers, which a process that has opened them
+could not ask in a child any more. What survives is then loaded here, in the order of a
 program that needs all of it, to see what each registers and overrides.
 """
 
@@ -99,13 +100,18 @@ def examine(asked: list[str], given: list[str], seconds: float) -> list[Plugin]:
     if failure:
         raise RuntimeError(f"The candidates cannot be listed: {failure}.")
     bad: dict[str, Plugin] = {}
+    devices: dict[str, dict[str, list[str]]] = {}
     for plugin in listed:
+        if plugin["state"] == "loaded":
+            devices[plugin["path"]] = _devices(plugin, seconds)
         if plugin["state"] != "found":
             continue
-        _, failure = in_child(lambda path=plugin["path"]: _try(path), seconds)  # type: ignore[misc]
+        why, failure = in_child(lambda path=plugin["path"]: _try(path), seconds)  # type: ignore[misc]
         if failure:
             reason = f"Plugin ({plugin['path']}) is left out of this examination: {failure}."
             bad[plugin["path"]] = {**plugin, "state": "refused", "reason": reason}
+        elif not why:
+            devices[plugin["path"]] = _devices(plugin, seconds)
     os.environ["MICA_PLUGINS"] = ":".join(path for path in asked if os.path.realpath(path) not in bad)
     for path in given:
         if os.path.realpath(path) not in bad:
@@ -118,30 +124,40 @@ def examine(asked: list[str], given: list[str], seconds: float) -> list[Plugin]:
     for plugin in found:
         plugin["asked"] = plugin["path"] in asked_paths
         plugin["registered"] = _C._plugin_registrations(plugin["path"])
-        plugin["devices"] = _devices(plugin, seconds)
+        if plugin["state"] == "loaded" and plugin["path"] not in devices:  # it did not load alone
+            devices[plugin["path"]] = _devices(plugin, seconds)
+        plugin["devices"] = devices[plugin["path"]] if plugin["state"] == "loaded" else {}
     return found
 
 
 def _devices(plugin: Plugin, seconds: float) -> dict[str, list[str]]:
-    """By backend that a loaded plugin provides: a line for each of its devices, or one that says why there is none.
+    """By backend that a plugin provides: a line for each of its devices, or one that says why there is none.
 
-    Drivers are asked in a child process, too.
+    A child process opens the plugin, where it is not open, and asks its driver.
     """
-    if plugin["state"] != "loaded":
-        return {}
     said = {}
     for name in (p.removeprefix("backend:") for p in plugin["provides"].split(",") if "backend:" in p):
-        answer, failure = in_child(lambda: _asked(name), seconds, "is asked for its devices")  # noqa: B023
+        answer, failure = in_child(lambda: _asked(plugin["path"], name), seconds, "is asked for its devices")  # noqa: B023
         said[name] = [f"no device: {failure}"] if failure else answer
     return said
 
 
-def _asked(backend: str) -> list[str]:
+def _asked(path: str, backend: str) -> list[str]:
+    _try(path)
     try:
         count = _C._device_count(backend)
-        return [_described(backend, number) for number in range(max(count, 1))]
+        if count == 0:  # whose properties say why
+            _described(backend, 0)
     except RuntimeError as error:
         return [f"no device: {str(error).splitlines()[0]}"]
+    return [_described_or_why(backend, number) for number in range(count)]
+
+
+def _described_or_why(backend: str, number: int) -> str:
+    try:
+        return _described(backend, number)
+    except RuntimeError as error:
+        return f"{backend}:{number}: {str(error).splitlines()[0]}"
 
 
 def _described(backend: str, number: int) -> str:
