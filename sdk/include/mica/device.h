@@ -48,8 +48,8 @@
 //     uint64_t EventCreateWith(int32_t device, uint64_t flags);  // MICA_EVENT_*
 //     void PriorityRange(int32_t device, int32_t* least, int32_t* greatest);
 //     bool PeerAccess(int32_t device, int32_t peer);
-//     int64_t Attribute(int32_t device, MicaStr key);  // throws NotImplemented for keys that it does not
-//     know int64_t DlpackType();  // DLPack's number for the memory, asked once, when the table is made
+//     int64_t Attribute(int32_t device, MicaStr key);  // throws NotImplemented for a strange key
+//     int64_t DlpackType();  // DLPack's number for the memory, asked once, when the table is made
 //   };
 //   static Npu npu;
 //   registrar.Device(mica::plugin::DeviceTableOf(npu));

@@ -26,7 +26,7 @@ typedef struct MicaSettings {
    * that begins with the plugin's ("acme.npu.fast_math"), for its users to set: with MICA_PLUGIN_OPTIONS in
    * the environment, or mica.set_plugin_option. `first` is its number where nobody has. The place is as of
    * `find`, which knows the name from then on; declared again, it is the same. NULL, and a warning, for a
-   * name that has no dot, and where the environment gives what is no number. */
+   * name that has no dot; where the environment gives what is no number, a warning, and `first` stays. */
   const int64_t* (*option)(MicaStr name, int64_t first);
 } MicaSettings;
 
