@@ -120,8 +120,9 @@ void CachingAllocator::FreeUnsized(void* data) {
   Free(block, total);
 }
 
-// What `attempt` gives; where that is NULL, what it gives after idle memory went back to the device, and
-// after that of what other threads had there meanwhile.
+// What `attempt` gives; where that is NULL, what it gives after idle memory went back to the device, after
+// that of what other threads had there meanwhile, and after all work that the memory went back behind: what
+// goes back in the order of a stream is there once the stream has come to it.
 template <typename T>
 T* CachingAllocator::Insist(Lock& lock,
                             T* (CachingAllocator::*attempt)(int64_t, const BlockMap::Owner&, Lock&),
@@ -132,6 +133,12 @@ T* CachingAllocator::Insist(Lock& lock,
   if (T* const found = (this->*attempt)(size, owner, lock)) return found;
   WaitForOthers(lock);
   EmptyCache(lock);
+  T* const found = (this->*attempt)(size, owner, lock);
+  if (found || is_cpu() || recordings_ > 0) return found;
+  {
+    const Unlocked unlocked(this, lock);
+    raw_->SynchronizeDevice(device_.index);
+  }
   return (this->*attempt)(size, owner, lock);
 }
 

@@ -7,6 +7,7 @@
 #include "tensor/allocator.h"
 #include "tensor/cpu_memory.h"
 #include "tensor/error.h"
+#include "tensor/fork.h"
 #include "tensor/key_set.h"
 
 namespace mica {
@@ -17,6 +18,7 @@ struct AllocatorTable {
   RawMemory* raw[keys::kBackendCount] = {};
   std::vector<CachingAllocator*> allocators[keys::kBackendCount];
   bool whole[keys::kBackendCount] = {};
+  std::vector<CachingAllocator*> of_no_device;
 };
 
 AllocatorTable& Table() {
@@ -34,6 +36,7 @@ void ForEachAllocator(F&& f) {
   for (auto& of_backend : Table().allocators)
     for (CachingAllocator* a : of_backend)
       if (a) f(a);
+  for (CachingAllocator* a : Table().of_no_device) f(a);
 }
 }  // namespace
 
@@ -52,6 +55,12 @@ void UnlockAllocators() {
 void UnlockAllocatorsOfChild() {
   ForEachAllocator([](CachingAllocator* a) { a->away_ = a->asked_for_ = 0; });
   UnlockAllocators();
+}
+
+void LockAtFork(CachingAllocator* of_no_device) {
+  AllocatorTable& table = Table();
+  std::lock_guard<std::mutex> lock(table.mutex);
+  table.of_no_device.push_back(of_no_device);
 }
 
 CachingAllocator& AllocatorFor(Device device) {

@@ -185,7 +185,7 @@ bool RunKernel(const StructuredContext& c, const Operator& op, int32_t compute_d
   const MicaStatus status = __builtin_expect(watched, 0) ? CallWatched(w, op) : CallKernels(w);
   if (__builtin_expect(status == nullptr, 1)) return true;
   if (device.backend > keys::kMeta) {
-    if (!Refused(status)) RaiseReported(device, status);
+    if (!Refused(status)) RaiseOfKernel(device, status);
     return false;
   }
   if (!Refused(status)) ThrowStatus(status);

@@ -179,7 +179,7 @@ class List {
       if (!status) Launched(place_, call.name, call.stream);
     }
     if (Refused(status)) return;
-    RaiseReported(place_, status);
+    RaiseOfKernel(place_, status);
     for (const Row& row : group) Finish(row);
   }
 

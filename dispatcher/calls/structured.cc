@@ -219,7 +219,7 @@ void RunLeaf(const BoxedKernel& k, const Operator& op, KeySet keys, const MicaVa
   }
   if (Refused(status) && (c.composite || c.decomposition || on_device))
     return RunWithoutKernel(c, op, keys, args, n, results);
-  if (on_device) RaiseReported(place, status);
+  if (on_device) RaiseOfKernel(place, status);
   ThrowIfError(status);
   for (int64_t i = 0; i < n; ++i)
     if (((spec.written_args >> i) & 1) && args[i].tag == MICA_VALUE_TENSOR)

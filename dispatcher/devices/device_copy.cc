@@ -103,7 +103,7 @@ bool CopiedByKernel(const StructuredContext& own, const Tensor& to, const Tensor
     if (call.program) status = CallClassKernels(own, call, args, 2, &out, 1);
   }
   if (Refused(status)) return false;
-  RaiseReported(to.device(), status);
+  RaiseOfKernel(to.device(), status);
   Launched(to.device(), "copy_", CurrentStream(to.device()));
   return true;
 }

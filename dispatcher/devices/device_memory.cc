@@ -1,12 +1,16 @@
 #include "dispatcher/devices/device_memory.h"
 
+#include <pthread.h>
+
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <cstring>
 #include <functional>
 #include <iterator>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <unordered_map>
 #include <utility>
 #include <vector>
@@ -27,6 +31,8 @@ namespace {
 // Beyond it a copy from memory that is not pinned is waited for, since copying that aside would take as long
 // and as much memory again.
 constexpr int64_t kMostAside = int64_t{64} << 20;
+// The most bytes of all such copies that have not come to their end.
+constexpr int64_t kMostAsideAtOnce = 4 * kMostAside;
 
 // Says that nothing is to be waited for.
 constexpr uint64_t kDone = UINT64_MAX;
@@ -179,7 +185,11 @@ struct AllInUse {
   std::vector<InUse> list;
 };
 AllInUse& MemoryInUse() {
-  static AllInUse* in_use = new AllInUse();  // never destroyed: devices end first
+  static AllInUse* in_use = [] {
+    pthread_atfork([] { MemoryInUse().mutex.lock(); }, [] { MemoryInUse().mutex.unlock(); },
+                   [] { MemoryInUse().mutex.unlock(); });
+    return new AllInUse();  // never destroyed: devices end first
+  }();
   return *in_use;
 }
 
@@ -202,18 +212,10 @@ void CopyBytes(void* to, Device to_device, const void* from, Device from_device,
   }
 }
 
-void CopyBytesAside(const Tensor& to, const Tensor& from) {
-  const int64_t size = to.numel() * to.itemsize();
-  if (size > kMostAside) return CopyBytes(to.data(), to.device(), from.data(), from.device(), size);
-  const int backend = to.device().backend;
-  const Tensor aside = HasPinnedMemory(backend)
-                           ? EmptyPinned(from, backend)
-                           : EmptyStrided(from.sizes(), from.strides(), from.dtype(), Device{});
-  std::memcpy(aside.data(), from.data(), static_cast<size_t>(size));
-  CopyBytesLater(to, aside);
-}
+namespace {
 
-void CopyBytesLater(const Tensor& to, const Tensor& from) {
+// Queues the copy; `give_back`, which owns both ends, is called once it has ended.
+void CopyAndKeep(const Tensor& to, const Tensor& from, std::function<void()> give_back) {
   const Device runs = to.device().is_cpu() ? from.device() : to.device();
   RecordedWork* const recording = RecordingOn(runs);
   Queue(to.data(), to.device(), from.data(), from.device(), to.numel() * to.itemsize());
@@ -222,11 +224,50 @@ void CopyBytesLater(const Tensor& to, const Tensor& from) {
     recording->Keep(from);
     return;
   }
-  InUse memory{runs, {}, [to, from] {}};
+  InUse memory{runs, {}, std::move(give_back)};
   memory.until.push_back(std::make_unique<Event>());
   memory.until.back()->Record({runs, CurrentStream(runs)});
   Add(std::move(memory));
   GiveBackUnused();
+}
+
+std::atomic<int64_t> g_bytes_aside{0};
+
+// Counts bytes aside while it lives; NULL where there are too many already.
+std::shared_ptr<void> CountAside(int64_t size) {
+  if (g_bytes_aside.load() + size > kMostAsideAtOnce) GiveBackUnused();
+  if (g_bytes_aside.fetch_add(size) + size > kMostAsideAtOnce) {
+    g_bytes_aside.fetch_sub(size);
+    return nullptr;
+  }
+  static char counted;
+  return {&counted, [size](void*) { g_bytes_aside.fetch_sub(size); }};
+}
+
+// Memory like that of `from` for a copy aside; none where the host has no pinned memory left.
+std::optional<Tensor> MemoryAside(const Tensor& from, int backend) {
+  if (!HasPinnedMemory(backend)) return EmptyStrided(from.sizes(), from.strides(), from.dtype(), Device{});
+  try {
+    return EmptyPinned(from, backend);
+  } catch (const Error& error) {
+    if (error.kind() != ErrorKind::kOutOfMemory) throw;
+    return std::nullopt;
+  }
+}
+
+}  // namespace
+
+void CopyBytesAside(const Tensor& to, const Tensor& from) {
+  const int64_t size = to.numel() * to.itemsize();
+  const std::shared_ptr<void> counted = size > kMostAside ? nullptr : CountAside(size);
+  const std::optional<Tensor> aside = counted ? MemoryAside(from, to.device().backend) : std::nullopt;
+  if (!aside) return CopyBytes(to.data(), to.device(), from.data(), from.device(), size);
+  std::memcpy(aside->data(), from.data(), static_cast<size_t>(size));
+  CopyAndKeep(to, *aside, [to, aside, counted] {});
+}
+
+void CopyBytesLater(const Tensor& to, const Tensor& from) {
+  CopyAndKeep(to, from, [to, from] {});
 }
 
 void AfterQueuedWork(Device device, std::function<void()> give_back) {

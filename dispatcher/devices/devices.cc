@@ -68,9 +68,9 @@ void ForgetUsedDevices() {
 void SayAtExit(const std::string& sentence) {
   std::fprintf(stderr, "mica: error at exit: %s\n", sentence.c_str());
 }
-void SayAtExit(MicaStatus status) {
+void SayAtExit(const MicaDeviceTable& table, MicaStatus status) {
   if (!status) return;
-  if (CodeOf(status) == MICA_ERROR_DEVICE_LOST && AnyLost()) return DropStatus(status);  // as was raised
+  if (CodeOf(status) == MICA_ERROR_DEVICE_LOST && AnyLost(table)) return DropStatus(status);  // as was raised
   try {
     ThrowStatus(status);
   } catch (const std::exception& e) {
@@ -86,7 +86,7 @@ void EndDevices() {
   const auto each = [](auto step) {
     std::lock_guard lock(AllPublished().mutex);
     for (const MicaDeviceTable* t : AllPublished().tables)
-      if (t->*step) SayAtExit((t->*step)(t->context));
+      if (t->*step) SayAtExit(*t, (t->*step)(t->context));
   };
   DestroyIdleStreams(-1);
   each(&MicaDeviceTable::quiesce);
@@ -137,7 +137,6 @@ void PublishDeviceTable(const char* name, const MicaDeviceTable* kept) {
   const int backend = RegisterBackendName(name);
   if (kept->dlpack_type) SetDlpackType(backend, static_cast<int32_t>(kept->dlpack_type));
   SetBackendOf(*kept, backend);
-  ForgetLost(backend);
   At(backend).table.store(kept, std::memory_order_release);
   At(backend).count.store(-1, std::memory_order_release);
   if (backend == keys::kCpu) return;
@@ -219,7 +218,7 @@ DeviceProperties PropertiesOf(Device device) {
   MicaDeviceProperties raw{};
   raw.struct_size = sizeof(raw);
   raw.total_memory = raw.free_memory = -1;
-  ThrowIfError(table.properties(table.context, device.index, &raw));
+  RaiseReported(device, table.properties(table.context, device.index, &raw));
   return {raw.name ? raw.name : "", raw.total_memory,
           raw.free_memory,          raw.architecture ? raw.architecture : "",
           raw.multiprocessors,      raw.warp_size};

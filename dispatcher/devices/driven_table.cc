@@ -1,7 +1,9 @@
 #include "dispatcher/devices/driven_table.h"
 
 #include <algorithm>
+#include <array>
 #include <atomic>
+#include <cstdint>
 #include <cstring>
 
 #include "dispatcher/devices/late_errors.h"
@@ -16,6 +18,11 @@ struct Driven {
   MicaDeviceTable own{};    // the plugin's, in today's size: what an older one did not have is NULL
   std::atomic<int> backend{-1};
   std::atomic<int32_t> count{-1};
+  std::array<std::atomic<bool>, INT16_MAX + 1> lost{};  // by number of the device; never cleared
+  std::atomic<bool>& Lost(int index) { return lost[static_cast<size_t>(index) % lost.size()]; }
+  Device At(int index) const {
+    return {static_cast<int16_t>(backend.load(std::memory_order_relaxed)), static_cast<int16_t>(index)};
+  }
 };
 
 Driven& Of(void* context) { return *static_cast<Driven*>(context); }
@@ -33,24 +40,23 @@ bool HasSeveral(Driven& driven) {
   return count > 1;
 }
 
-MicaStatus Noted(Device device, MicaStatus status) {
-  if (status && CodeOf(status) == MICA_ERROR_DEVICE_LOST) NoteLost(device, status);
+MicaStatus Noted(Driven& driven, int32_t index, MicaStatus status) {
+  if (status && CodeOf(status) == MICA_ERROR_DEVICE_LOST) NoteLost(driven.table, driven.At(index), status);
   return status;
 }
 
 // Calls f with the device current in this thread.
 template <typename F>
 MicaStatus On(Driven& driven, int32_t index, F&& f) {
-  const Device device{static_cast<int16_t>(driven.backend.load(std::memory_order_relaxed)),
-                      static_cast<int16_t>(index)};
-  if (IsLost(device)) return BareStatus(MICA_ERROR_DEVICE_LOST);
+  if (driven.Lost(index).load(std::memory_order_relaxed)) return BareStatus(MICA_ERROR_DEVICE_LOST);
   const MicaDeviceTable& own = driven.own;
   const bool several = HasSeveral(driven);
   int32_t before = index, ours = 0;
   if (several)
-    if (const MicaStatus s = own.exchange_device(own.context, index, &before)) return Noted(device, s);
-  const MicaStatus status = Noted(device, f(own));
-  if (several) KeepLate(device, own.exchange_device(own.context, before, &ours));
+    if (const MicaStatus s = own.exchange_device(own.context, index, &before)) return Noted(driven, index, s);
+  const MicaStatus status = Noted(driven, index, f(own));
+  if (several)
+    KeepLate(driven.At(before), Noted(driven, before, own.exchange_device(own.context, before, &ours)));
   return status;
 }
 
@@ -74,14 +80,21 @@ struct AsItIs<kFunction> {
     return (own.*kFunction)(own.context, a...);
   }
 };
-// Pinned memory is of the host, but drivers book it on the current device: the one that the program has set.
+// The device of a function that names none: the one that the program has set, or the first that is not lost.
+int32_t Unnamed(Driven& driven) {
+  const int32_t current = CurrentDeviceNumber(driven.At(0).backend);
+  if (!driven.Lost(current).load(std::memory_order_relaxed) || !HasSeveral(driven)) return current;
+  for (int32_t i = 0; i < driven.count.load(std::memory_order_acquire); ++i)
+    if (!driven.Lost(i).load(std::memory_order_relaxed)) return i;
+  return current;
+}
+// Pinned memory is of the host, but drivers book it on the current device.
 template <auto kFunction>
 struct OnCurrent;
 template <typename... A, MicaStatus (*MicaDeviceTable::*kFunction)(void*, A...)>
 struct OnCurrent<kFunction> {
   static MicaStatus Call(void* context, A... a) {
-    const int backend = Of(context).backend.load(std::memory_order_relaxed);
-    return On(Of(context), CurrentDeviceNumber(backend),
+    return On(Of(context), Unnamed(Of(context)),
               [&](const MicaDeviceTable& own) { return (own.*kFunction)(own.context, a...); });
   }
 };
@@ -91,13 +104,11 @@ MicaStatus EventCreateWith(void* context, int32_t device, uint64_t, uint64_t* ou
   return OnDevice<&MicaDeviceTable::event_create>::Call(context, device, out);
 }
 
-// What asks for and changes the current device itself.
+// What asks for and changes the current device itself. To a lost one, too: the thread's number of it may have
+// to be put back.
 MicaStatus ExchangeDevice(void* context, int32_t index, int32_t* previous) {
   Driven& driven = Of(context);
-  const Device device{static_cast<int16_t>(driven.backend.load(std::memory_order_relaxed)),
-                      static_cast<int16_t>(index)};
-  if (IsLost(device)) return BareStatus(MICA_ERROR_DEVICE_LOST);
-  return Noted(device, driven.own.exchange_device(driven.own.context, index, previous));
+  return Noted(driven, index, driven.own.exchange_device(driven.own.context, index, previous));
 }
 
 MicaStatus Copy(void* context, void* to, MicaDevice to_device, const void* from, MicaDevice from_device,
@@ -170,6 +181,24 @@ MicaDeviceTable* DriveTable(const MicaDeviceTable& plugins) {
 
 void SetBackendOf(const MicaDeviceTable& driven, int backend) {
   Of(driven.context).backend.store(backend, std::memory_order_relaxed);
+}
+
+Device DeviceOfPinned(const MicaDeviceTable& driven) {
+  Driven& of = Of(driven.context);
+  return of.At(Unnamed(of));
+}
+
+bool SetLost(const MicaDeviceTable& driven, int index) {
+  return !Of(driven.context).Lost(index).exchange(true);
+}
+
+bool IsLost(const MicaDeviceTable& driven, int index) {
+  return Of(driven.context).Lost(index).load(std::memory_order_relaxed);
+}
+
+bool AnyLost(const MicaDeviceTable& driven) {
+  const auto& lost = Of(driven.context).lost;
+  return std::any_of(lost.begin(), lost.end(), [](const auto& of_device) { return of_device.load(); });
 }
 
 }  // namespace mica

@@ -15,6 +15,8 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
+#include "dispatcher/devices/devices.h"
+#include "dispatcher/devices/driven_table.h"
 #include "dispatcher/devices/graphs.h"
 #include "dispatcher/devices/streams.h"
 #include "dispatcher/plugins/status.h"
@@ -34,9 +36,8 @@ struct Launch {
 };
 struct Log {
   std::atomic<MicaStatus> late{nullptr};
-  std::atomic<bool> lost{false};
-  std::string lost_words;         // of the status that said so, and what ran; guarded by Logs::mutex
-  std::atomic<bool> told{false};  // that it is lost
+  std::string lost_words;           // of the status that it is lost, and what ran; guarded by Logs::mutex
+  std::atomic<bool> untold{false};  // that it is lost
   std::atomic<uint64_t> count{0};
   std::atomic<uint64_t> waited{0};  // the launches before this one were waited for
   std::array<Launch, kKept> launches;
@@ -125,7 +126,7 @@ std::string LostSentence(Device device) {
 }
 
 [[noreturn]] void ThrowLost(Device device) {
-  LogOf(device).told.store(true);
+  LogOf(device).untold.store(false);
   MICA_THROW(kDeviceLost, LostSentence(device));
 }
 
@@ -141,10 +142,7 @@ bool Blocking() {
 
 void KeepLate(Device device, MicaStatus status) noexcept {
   if (!status) return;
-  if (CodeOf(status) == MICA_ERROR_DEVICE_LOST) {  // as every later call says
-    NoteLost(device, status);
-    return DropStatus(status);
-  }
+  if (CodeOf(status) == MICA_ERROR_DEVICE_LOST) return DropStatus(status);  // its table was noted as lost
   MicaStatus none = nullptr;
   const MicaStatus kept = CatchAll([&] { ThrowReported(device, status); });
   if (!LogOf(device).late.compare_exchange_strong(none, kept)) DropStatus(kept);
@@ -153,55 +151,49 @@ void KeepLate(Device device, MicaStatus status) noexcept {
 void RaiseReported(Device device, MicaStatus status) {
   if (!status) [[likely]]
     return;
-  const bool lost = CodeOf(status) == MICA_ERROR_DEVICE_LOST;
-  if (lost) NoteLost(device, status);
   if (const MicaStatus kept = LogOf(device).late.exchange(nullptr)) {
     DropStatus(status);
     ThrowStatus(kept);
   }
-  if (!lost) ThrowReported(device, status);
+  if (CodeOf(status) != MICA_ERROR_DEVICE_LOST) ThrowReported(device, status);
   DropStatus(status);
   ThrowLost(device);
 }
 
-void RaiseLate(Device device) {
-  Log& log = LogOf(device);
-  if (!log.late.load(std::memory_order_relaxed) && !log.lost.load(std::memory_order_relaxed)) [[likely]]
+void RaiseOfKernel(Device device, MicaStatus status) {
+  if (!status) [[likely]]
     return;
-  if (const MicaStatus kept = log.late.exchange(nullptr)) ThrowStatus(kept);
-  if (log.lost.load()) ThrowLost(device);
+  const MicaDeviceTable* const table = DeviceTable(device.backend);
+  if (table && CodeOf(status) == MICA_ERROR_DEVICE_LOST) NoteLost(*table, device, status);
+  RaiseReported(device, status);
 }
 
-void NoteLost(Device device, MicaStatus status) {
+void RaiseLate(Device device) {
   Log& log = LogOf(device);
-  if (log.lost.load()) return;
+  const bool lost = IsLost(device);
+  if (!log.late.load(std::memory_order_relaxed) && !lost) [[likely]]
+    return;
+  if (const MicaStatus kept = log.late.exchange(nullptr)) ThrowStatus(kept);
+  if (lost) ThrowLost(device);
+}
+
+void NoteLost(const MicaDeviceTable& driven, Device device, MicaStatus status) {
+  if (IsLost(driven, device.index)) return;
+  Log& log = LogOf(device);
   std::string words;
   if (!IsBareCode(status) && status->message_length > 0)
     words = absl::StrCat(" It said: ",
                          absl::string_view(status->message, static_cast<size_t>(status->message_length)));
   absl::StrAppend(&words, RanSentence(device));
-  const std::lock_guard lock(AllLogs().mutex);
-  if (!log.lost.load()) log.lost_words = std::move(words);
-  log.lost.store(true);
+  const std::lock_guard lock(AllLogs().mutex);  // who sees the mark waits here for the words
+  if (!SetLost(driven, device.index)) return;
+  log.lost_words = std::move(words);
+  log.untold.store(true);
 }
 
-bool IsLost(Device device) { return LogOf(device).lost.load(std::memory_order_relaxed); }
-
-bool AnyLost() {
-  Logs& logs = AllLogs();
-  const std::lock_guard lock(logs.mutex);
-  return std::any_of(logs.of.begin(), logs.of.end(),
-                     [](const auto& entry) { return entry.second->lost.load(); });
-}
-
-void ForgetLost(int backend) {
-  Logs& logs = AllLogs();
-  const std::lock_guard lock(logs.mutex);
-  for (const auto& [place, log] : logs.of)
-    if (place.first == backend) {
-      log->lost.store(false);
-      log->told.store(false);
-    }
+bool IsLost(Device device) {
+  const MicaDeviceTable* const table = DeviceTable(device.backend);
+  return table && IsLost(*table, device.index);
 }
 
 std::vector<std::string> TakeLateErrors() {
@@ -213,7 +205,7 @@ std::vector<std::string> TakeLateErrors() {
   }
   std::vector<std::string> sentences;
   for (const auto& [device, log] : logs) {
-    if (log->lost.load() && !log->told.load()) sentences.push_back(LostSentence(device));
+    if (log->untold.load()) sentences.push_back(LostSentence(device));
     const MicaStatus kept = log->late.exchange(nullptr);
     if (!kept) continue;
     try {

@@ -21,17 +21,18 @@ namespace mica {
 void KeepLate(Device device, MicaStatus status) noexcept;
 // Raises `status`, or what was kept, as that came first, with what ran. Owns the status; NULL is no error.
 void RaiseReported(Device device, MicaStatus status);
+// The same of what a kernel answered, which may say first that the device is lost.
+void RaiseOfKernel(Device device, MicaStatus status);
 // Raises what was kept, and of a lost device that it is lost.
 void RaiseLate(Device device);
 
-// A device is lost once a status says so (MICA_ERROR_DEVICE_LOST), and stays it until another table is
-// published for its backend. NoteLost borrows the status, whose words later errors repeat.
-void NoteLost(Device device, MicaStatus status);
+// The status of the driven table, or of a kernel of its plugin, says that the device is lost
+// (MICA_ERROR_DEVICE_LOST). Borrows the status, whose words later errors repeat.
+void NoteLost(const MicaDeviceTable& driven, Device device, MicaStatus status);
+// Whether the table that is published now has lost the device.
 bool IsLost(Device device);
-bool AnyLost();
-void ForgetLost(int backend);
 
-// At exit: errors that were kept and never raised, a sentence each.
+// At exit: errors that were kept and never raised, and devices whose loss nobody was told, a sentence each.
 std::vector<std::string> TakeLateErrors();
 
 // A kernel or a copy was queued. `what` lives as long as the process. With MICA_LAUNCH_BLOCKING=1 it is

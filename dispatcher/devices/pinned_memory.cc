@@ -1,14 +1,18 @@
 #include "dispatcher/devices/pinned_memory.h"
 
+#include <pthread.h>
+
 #include <array>
 #include <map>
 #include <mutex>
 
 #include "dispatcher/devices/device_copy.h"
 #include "dispatcher/devices/devices.h"
+#include "dispatcher/devices/driven_table.h"
 #include "dispatcher/devices/late_errors.h"
 #include "dispatcher/plugins/status.h"
 #include "tensor/allocator.h"
+#include "tensor/fork.h"
 #include "tensor/shape.h"
 
 namespace mica {
@@ -25,25 +29,28 @@ class PinnedMemory : public RawMemory {
     MICA_CHECK_IMPLEMENTED(HasPinnedMemory(backend_), "The device (", BackendName(backend_),
                            ") has no pinned memory: `pinned_allocate` lacks in its table.");
     void* data = nullptr;
+    const Device device = DeviceOfPinned(table);
     const MicaStatus s = table.pinned_allocate(table.context, size, &data);
     if (!s) {
       const std::lock_guard lock(mutex_);
       givers_[data] = &table;
       return data;
     }
-    if (CodeOf(s) != MICA_ERROR_OUT_OF_MEMORY) ThrowStatus(s);
+    if (CodeOf(s) != MICA_ERROR_OUT_OF_MEMORY) RaiseReported(device, s);
     DropStatus(s);
     return nullptr;
   }
   void Free(int, void* data, int64_t size, uint64_t) override {
+    // Ended, or of before a fork, which another thread's hold of the mutex may have come through.
+    if (!LiveDeviceTable(backend_)) return;
     const MicaDeviceTable* giver;
     {
       const std::lock_guard lock(mutex_);
       giver = givers_[data];
       givers_.erase(data);
     }
-    if (LiveDeviceTable(backend_))
-      KeepLate({static_cast<int16_t>(backend_), 0}, giver->pinned_free(giver->context, data, size));
+    const Device device = DeviceOfPinned(*giver);
+    KeepLate(device, giver->pinned_free(giver->context, data, size));
   }
 
  private:
@@ -60,7 +67,12 @@ struct Pinned {
   std::array<CachingAllocator*, keys::kBackendCount> caches{};
 };
 Pinned& AllPinned() {
-  static Pinned* pinned = new Pinned();
+  static Pinned* pinned = [] {
+    static_cast<void>(AllocatorFor(Device{}));  // fork() takes its locks after ours, as we do
+    pthread_atfork([] { AllPinned().mutex.lock(); }, [] { AllPinned().mutex.unlock(); },
+                   [] { AllPinned().mutex.unlock(); });
+    return new Pinned();
+  }();
   return *pinned;
 }
 
@@ -82,7 +94,10 @@ CachingAllocator& PinnedCacheOf(int backend) {
   Pinned& pinned = AllPinned();
   const std::lock_guard lock(pinned.mutex);
   CachingAllocator*& cache = pinned.caches[static_cast<size_t>(backend)];
-  if (!cache) cache = new CachingAllocator({static_cast<int16_t>(backend), 0}, new PinnedMemory(backend));
+  if (!cache) {
+    cache = new CachingAllocator({static_cast<int16_t>(backend), 0}, new PinnedMemory(backend));
+    LockAtFork(cache);
+  }
   return *cache;
 }
 

@@ -232,7 +232,7 @@ MicaStatus KeepWhole(MicaStr backend) {
   return CatchAll([&] { KeepBlocksWhole(RegisterBackendName(TextOf(backend))); });
 }
 const MicaMemory* MemoryExtension() {
-  static constexpr MicaMemory table = {{sizeof(MicaMemory), 1, 0}, &EmptyCache, &KeepWhole};
+  static constexpr MicaMemory table = {{sizeof(MicaMemory), 1, 1}, &EmptyCache, &KeepWhole};
   return &table;
 }
 
@@ -244,7 +244,7 @@ const void* FindExtension(MicaStr name, uint32_t minimum_minor) {
   if (TextOf(name) == MICA_OPERATORS_EXTENSION)
     return minimum_minor <= MICA_OPERATORS_MINOR ? OperatorsExtension() : nullptr;
   if (TextOf(name) == MICA_SETTINGS_EXTENSION) return minimum_minor <= 1 ? SettingsExtension() : nullptr;
-  if (TextOf(name) == MICA_MEMORY_EXTENSION) return minimum_minor == 0 ? MemoryExtension() : nullptr;
+  if (TextOf(name) == MICA_MEMORY_EXTENSION) return minimum_minor <= 1 ? MemoryExtension() : nullptr;
   if (TextOf(name) == "mica.set_parallel_for") return reinterpret_cast<const void*>(&SetParallelFor);
   const void* found = nullptr;
   const MicaStatus failed = CatchAll([&] { found = PublicExtension(TextOf(name), minimum_minor); });

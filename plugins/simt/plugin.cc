@@ -10,8 +10,8 @@ namespace {
 
 void Init(const MicaHost* host, const MicaRegistrar* registrar) {
   gpu::Register(host, registrar, GetSimtDriver(), nullptr, nullptr);
-  // It watches the bytes around each block.
-  const auto* memory = mica::plugin::Extension<MicaMemory>(MICA_MEMORY_EXTENSION, 1, 0);
+  // It watches the bytes around each block. A host without 1.1 is refused, by the sentence of Extension.
+  const auto* memory = mica::plugin::Extension<MicaMemory>(MICA_MEMORY_EXTENSION, 1, 1);
   mica::plugin::Check(memory->keep_blocks_whole(mica::plugin::Str("simt")));
 }
 

@@ -230,6 +230,17 @@ print(mica.memory_reserved(D))
 # ---- statistics and snapshots
 
 
+def test_memory_on_its_way_back_is_waited_for(late_device: Path) -> None:
+    program = """
+x = mica.empty(10 * MB, device=D)
+y = x * x  # 80 MB of the 96 wait in the stream's order to come back
+del x, y
+print(make(80 * MB).numel() == 80 * MB)
+"""
+    late = {"LATE_ORDERED": "1", "LATE_MEMORY": str(96 << 20), "LATE_MICROSECONDS": "50000"}
+    assert run(late_device, program, **late)[0] == ["True"]
+
+
 def test_statistics_have_torchs_names(late_device: Path) -> None:
     program = """
 x = make(3 * MB + 1)
@@ -346,6 +357,22 @@ print(there[-3:].cpu().tolist())
 
 
 # ---- fill
+
+
+def test_a_copy_aside_needs_no_pinned_memory(late_device: Path) -> None:
+    program = "print(mica.ones(1000).to(D, non_blocking=True).cpu().sum().item())"
+    assert run(late_device, program, LATE_FULL="1")[0] == ["1000.0"]
+
+
+def test_copies_aside_are_bounded_together(late_device: Path) -> None:
+    program = """
+source, there = mica.ones(16 * MB), mica.zeros(16 * MB).to(D)
+for _ in range(7):
+    there.copy_(source, non_blocking=True)
+print(mica.late.host_memory_stats()["reserved_bytes.all.current"] // MB <= 256)
+print(there.cpu().sum().item() == 16 * MB)
+"""
+    assert run(late_device, program, LATE_MICROSECONDS="100000")[0] == ["True", "True"]
 
 
 def test_fill_is_the_devices(late_device: Path) -> None:

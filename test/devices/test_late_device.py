@@ -224,3 +224,34 @@ print(row.verdict, "which says (its adder is out of order)" in row.reason)
 """
     assert run(late_device, program, fault="objects")[0] == "unsupported True"
     assert run(late_device, program)[0] != "unsupported True"
+
+
+def test_a_forked_child_drops_pinned_tensors(late_device: Path) -> None:
+    program = """
+import os, signal, threading
+pinned, stop = [mica.ones(1000).pin_memory("late") for _ in range(3)], False
+def pin():
+    x = mica.ones(80000)
+    while not stop:
+        [x.pin_memory("late") for _ in range(200)]
+def empty():
+    while not stop:
+        mica.accelerator.empty_host_cache()
+threads = [threading.Thread(target=work) for work in (pin, empty)]
+[thread.start() for thread in threads]
+ended = 0
+for _ in range(150):
+    child = os.fork()
+    if child == 0:
+        signal.alarm(10)  # ends one that hangs
+        pinned.clear()
+        os._exit(0)
+    if os.waitpid(child, 0)[1]:
+        break
+    ended += 1
+stop = True
+[thread.join() for thread in threads]
+print(ended)
+"""
+    settings = {"MICA_PLUGINS": str(late_device), "LATE_MICROSECONDS": "0"}
+    assert ran(START + program, timeout=100, **settings).stdout == "150\n"

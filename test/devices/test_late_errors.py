@@ -238,3 +238,94 @@ mica.empty_cache("late")  # keeps the error
 print("relu in stream (0)" in error(lambda: x.copy_(y.t())))
 """
     assert run(late_device, program).splitlines() == ["True", "None 0.0", "True"]
+
+
+LOSE = """
+import shutil, time
+def lose(device):
+    x = mica.ones(64).to(device)
+    fails(1)
+    y = x * x
+    said = error(lambda: mica.synchronize(device))
+    assert "burnt out" in said, said
+    del os.environ["LATE_FAIL"]
+    return x, y
+def lost(call):
+    try:
+        call()
+    except mica.DeviceLostError as e:
+        return str(e)
+"""
+
+
+def test_another_build_of_the_plugin_has_lost_nothing(late_device: Path, tmp_path: Path) -> None:
+    program = """
+streams = [mica.Stream("late:0")]
+old = lose("late:0")
+mica.replace_plugin(shutil.copy(os.environ["MICA_PLUGINS"], sys.argv[1]))
+new = mica.ones(64).to("late:0")
+print((new + new).cpu().sum().item())
+del old, streams[0]
+mica.empty_cache("late:0")  # what the old build gave goes back to it, whose device is lost
+print((new + new).cpu().sum().item())
+"""
+    settings = {"MICA_PLUGINS": str(late_device), "LATE_LOST": "code"}
+    done = ran(START + LOSE + program, str(tmp_path / "another.so"), timeout=60, **settings)
+    assert (done.returncode, done.stdout.split(), done.stderr) == (0, ["128.0", "128.0"], ""), done
+
+
+def test_what_an_old_build_answers_is_not_about_the_new_one(late_device: Path, tmp_path: Path) -> None:
+    program = """
+x = mica.ones(64).to("late:0")
+event = mica.Event("late:0")
+fails(1)
+y = x * x
+event.record(mica.current_stream("late:0"))
+time.sleep(0.1)
+mica.replace_plugin(shutil.copy(os.environ["MICA_PLUGINS"], sys.argv[1]))
+del os.environ["LATE_FAIL"]
+print("burnt out" in lost(event.synchronize))
+print((mica.ones(64).to("late:0") + 1).cpu().sum().item())
+"""
+    settings = {"MICA_PLUGINS": str(late_device), "LATE_LOST": "code", "LATE_MICROSECONDS": "20000"}
+    done = ran(START + LOSE + program, str(tmp_path / "another.so"), timeout=60, **settings)
+    assert (done.returncode, done.stdout.split(), done.stderr) == (0, ["True", "128.0"], ""), done
+
+
+def test_a_lost_device_stays_lost_when_its_plugin_is_enabled_again(late_device: Path) -> None:
+    program = """
+lose("late:0")
+mica.disable_plugin("late")
+mica.enable_plugin("late")
+print("burnt out" in lost(lambda: mica.synchronize("late:0")), (mica.ones(4).to("late:1") + 1).sum().item())
+"""
+    assert run(late_device, LOSE + program, LATE_LOST="code") == "True 8.0"
+
+
+def test_the_others_work_while_the_current_device_is_lost(late_device: Path) -> None:
+    program = """
+in_driver = mica.ops.late.exchange_device
+other = mica.ones(64).to("late:1")
+pinned = mica.ones(64).pin_memory("late")
+lose("late:0")
+print(mica.late.current_device(), in_driver(-1), (other * other).sum().item(), in_driver(-1))
+print(mica.ones(64).to("late:1", non_blocking=True).sum().item())
+print(mica.ones(64).pin_memory("late").sum().item())
+del pinned
+mica.accelerator.empty_host_cache()
+print((other + other).sum().item(), "burnt out" in lost(lambda: mica.synchronize("late:0")))
+"""
+    done = run(late_device, LOSE + program, LATE_LOST="code")
+    assert done.splitlines() == ["0 0 64.0 0", "64.0", "64.0", "128.0 True"]
+
+
+def test_what_makes_a_device_current_speaks_of_that_device(late_device: Path) -> None:
+    program = """
+x, other = mica.ones(64).to("late:0"), mica.ones(64).to("late:1")
+fails(1)
+y = x * x
+time.sleep(0.1)
+print([other.cpu().sum().item() for _ in range(2)], "burnt out" in lost(lambda: mica.synchronize("late:0")))
+"""
+    said = run(late_device, LOSE + program, LATE_LOST="code", LATE_FAULT="reports")
+    assert said == "[64.0, 64.0] True"

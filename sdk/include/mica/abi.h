@@ -171,7 +171,7 @@ typedef struct MicaDeviceProperties {
  * it and need not put it back. `count`, `supports`, `quiesce` and `detach` name no device.
  *
  * Once any call, or a kernel, has answered MICA_ERROR_DEVICE_LOST, the host calls nothing of that device any
- * more but `quiesce` and `detach`. */
+ * more but `quiesce`, `detach`, and `exchange_device`, which only moves a number. */
 typedef struct MicaDeviceTable {
   uint64_t struct_size;
   uint32_t major, minor;

@@ -19,9 +19,9 @@ typedef struct MicaMemory {
    * whose vendor's library has found no memory, before it tries again; the host's own `allocate` does so by
    * itself. */
   MicaStatus (*empty_cache)(MicaDevice device);
-  /* Says that each block of the backend is to be memory of its own, as `allocate` of its table gave it, where
-   * blocks are cut from larger pieces otherwise. For a device that watches the bounds of what it gave; called
-   * while the plugin is initialised. */
+  /* Since 1.1, which to ask `extension` for. Says that each block of the backend is to be memory of its own,
+   * as `allocate` of its table gave it, where blocks are cut from larger pieces otherwise. For a device that
+   * watches the bounds of what it gave; called while the plugin is initialised. */
   MicaStatus (*keep_blocks_whole)(MicaStr backend);
 } MicaMemory;
 

@@ -20,7 +20,12 @@ void EmptyCache(const MicaCall*, const MicaValue*, int64_t, MicaValue* results, 
   results[0].u.i = 0;
 }
 
-void Init(const MicaHost*, const MicaRegistrar* r) {
+void Init(const MicaHost* host, const MicaRegistrar* r) {
+  const auto memory = [&](uint32_t minor) {
+    return host->extension(mica::plugin::Str(MICA_MEMORY_EXTENSION), minor);
+  };
+  MICA_PLUGIN_CHECK(memory(1) && !memory(2), MICA_ERROR_INTERNAL,
+                    "The host's extension mica.memory is not of version 1.1.");
   static const mica::plugin::Option depth("settings.depth", 3), again("settings.depth", 4),
       nameless("depth", 5);
   MICA_PLUGIN_CHECK(again.value() == depth.value() && nameless.value() == 5, MICA_ERROR_INTERNAL,

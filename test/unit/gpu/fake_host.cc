@@ -30,7 +30,7 @@ MicaStatus KeepWhole(MicaStr) { return nullptr; }
 const int64_t* FindSetting(MicaStr name) { return &State().settings[Text(name)]; }
 
 const void* Extension(MicaStr name, uint32_t) {
-  static const MicaMemory memory = {{sizeof(MicaMemory), 1, 0}, &EmptyCache, &KeepWhole};
+  static const MicaMemory memory = {{sizeof(MicaMemory), 1, 1}, &EmptyCache, &KeepWhole};
   static const MicaSettings settings = {{sizeof(MicaSettings), 1, 0}, &FindSetting};
   return Text(name) == MICA_MEMORY_EXTENSION     ? static_cast<const void*>(&memory)
          : Text(name) == MICA_SETTINGS_EXTENSION ? &settings
