@@ -285,7 +285,8 @@ time.sleep(0.1)
 mica.replace_plugin(shutil.copy(os.environ["MICA_PLUGINS"], sys.argv[1]))
 del os.environ["LATE_FAIL"]
 print("burnt out" in lost(event.synchronize))
-print((mica.ones(64).to("late:0") + 1).cpu().sum().item())
+one = mica.ones(64).to("late:0")
+print((one + one).cpu().sum().item())
 """
     settings = {"MICA_PLUGINS": str(late_device), "LATE_LOST": "code", "LATE_MICROSECONDS": "20000"}
     done = ran(START + LOSE + program, str(tmp_path / "another.so"), timeout=60, **settings)
