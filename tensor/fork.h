@@ -5,9 +5,7 @@
 
 namespace mica {
 
-// Has fork() lock an allocator that AllocatorFor does not know, as it does those that it knows. A caller that
-// holds a lock which its own handlers of pthread_atfork take, too, must have called AllocatorFor before it
-// registered those: the handlers that were registered last lock first.
+// Has fork() lock an allocator that AllocatorFor does not know, as it does those that it knows.
 void LockAtFork(CachingAllocator* of_no_device);
 
 }  // namespace mica

@@ -185,11 +185,7 @@ struct AllInUse {
   std::vector<InUse> list;
 };
 AllInUse& MemoryInUse() {
-  static AllInUse* in_use = [] {
-    pthread_atfork([] { MemoryInUse().mutex.lock(); }, [] { MemoryInUse().mutex.unlock(); },
-                   [] { MemoryInUse().mutex.unlock(); });
-    return new AllInUse();  // never destroyed: devices end first
-  }();
+  static AllInUse* in_use = new AllInUse();  // never destroyed: devices end first
   return *in_use;
 }
 
@@ -200,6 +196,11 @@ void Add(InUse memory) {
 }
 
 }  // namespace
+
+void LockMemoryInUseAtFork() {
+  pthread_atfork([] { MemoryInUse().mutex.lock(); }, [] { MemoryInUse().mutex.unlock(); },
+                 [] { MemoryInUse().mutex.unlock(); });
+}
 
 void CopyBytes(void* to, Device to_device, const void* from, Device from_device, int64_t size) {
   if (to_device.is_cpu() || from_device.is_cpu())

@@ -27,6 +27,8 @@ void CopyBytesAside(const Tensor& to, const Tensor& from);
 // memory of others that kernels may still use. At once where nothing is queued, or the device has ended;
 // never where the process ends before. What a recorded graph uses at its replays is its maker's to keep.
 void AfterQueuedWork(Device device, std::function<void()> give_back);
+// Has fork() take the lock of what those copies and that work hold. Once, where the dispatcher is made.
+void LockMemoryInUseAtFork();
 // Gives back what those copies and that work are done with: whoever waits for a device calls it, the next
 // such copy, and a device that has no memory left.
 void GiveBackUnused();

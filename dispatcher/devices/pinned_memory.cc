@@ -67,12 +67,7 @@ struct Pinned {
   std::array<CachingAllocator*, keys::kBackendCount> caches{};
 };
 Pinned& AllPinned() {
-  static Pinned* pinned = [] {
-    static_cast<void>(AllocatorFor(Device{}));  // fork() takes its locks after ours, as we do
-    pthread_atfork([] { AllPinned().mutex.lock(); }, [] { AllPinned().mutex.unlock(); },
-                   [] { AllPinned().mutex.unlock(); });
-    return new Pinned();
-  }();
+  static Pinned* pinned = new Pinned();
   return *pinned;
 }
 
@@ -89,6 +84,11 @@ void FreePinned(void* data) {
 }
 
 }  // namespace
+
+void LockPinnedMemoryAtFork() {
+  pthread_atfork([] { AllPinned().mutex.lock(); }, [] { AllPinned().mutex.unlock(); },
+                 [] { AllPinned().mutex.unlock(); });
+}
 
 CachingAllocator& PinnedCacheOf(int backend) {
   Pinned& pinned = AllPinned();

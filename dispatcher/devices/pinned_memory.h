@@ -22,6 +22,8 @@ Tensor PinMemory(const Tensor& t, int backend);
 // The same without its values, for a backend that has pinned memory. Dense strides stay.
 Tensor EmptyPinned(const Tensor& t, int backend);
 bool IsPinned(const Tensor& t);
+// Has fork() take the lock of what is pinned. Once, where the dispatcher is made.
+void LockPinnedMemoryAtFork();
 // Where a backend's pinned blocks come from and go to; lives for good.
 CachingAllocator& PinnedCacheOf(int backend);
 

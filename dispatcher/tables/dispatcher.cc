@@ -10,6 +10,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "dispatcher/calls/adapters.h"
+#include "dispatcher/devices/device_memory.h"
+#include "dispatcher/devices/pinned_memory.h"
 #include "dispatcher/plugins/loader_state.h"
 #include "dispatcher/tables/signature_check.h"
 #include "tensor/small_pool.h"
@@ -38,8 +40,9 @@ void Dispatcher::List(Operator* op) {
 namespace {
 // A fork while another thread registers or loads would leave the child with a mutex
 // that nobody lets go of. The loader's comes first, as it does everywhere. Prepare
-// handlers run in reverse order: those of the allocators and of the small pool are
-// registered before these, since whoever holds the interpreter here may wait for them.
+// handlers run in reverse order: those of the allocators, the small pool and devices'
+// memory are registered before these, since whoever holds the interpreter here may wait
+// for them.
 void LockForFork() {
   {
     const InterpreterRelease released;
@@ -62,6 +65,8 @@ void UnlockInChild() {
 Dispatcher& Dispatcher::Get() {
   static Dispatcher* d = [] {
     static_cast<void>(internal::GetSmallStats());  // makes the pool, and the allocators before it
+    LockPinnedMemoryAtFork();
+    LockMemoryInUseAtFork();
     pthread_atfork(LockForFork, UnlockAfterFork, UnlockInChild);
     return new Dispatcher();
   }();
