@@ -29,6 +29,7 @@ struct Emitter {
 constexpr Emitter kEmitters[] = {
     {"ops", &EmitOps},
     {"registry", &EmitRegistry},
+    {"adapters", &EmitAdapters},
     {"declarations", &EmitDeclarations},
     {"composites", &EmitComposites},
     {"api", &EmitApi},
@@ -50,8 +51,8 @@ struct Options {
 
 constexpr const char* kUsage =
     "usage: mica-gen --native FILE [--derivatives FILE] --out DIR [--emit LIST] [--stats] [--check]\n"
-    "  --emit LIST  comma-separated: ops, registry, declarations, composites, api, autograd, forward,\n"
-    "               python, stubs, docs (all of these if absent), hot, plugin\n"
+    "  --emit LIST  comma-separated: ops, registry, adapters, declarations, composites, api, autograd,\n"
+    "               forward, python, stubs, docs (all of these if absent), hot, plugin\n"
     "  --base FILE  Mica's operators, which those of --native call; emits `plugin` alone\n"
     "  --stats      count how the operators are made, and write nothing\n"
     "  --check      write nothing; exit with 2 if the output folder is not up to date\n";

@@ -243,8 +243,36 @@ bool NeedsGeneratedComposite(const Function& f) {
   return entry.functional && !entry.structured && f.form != OpForm::kFunctional;
 }
 
+namespace {
+// The signatures of a function, now and before.
+std::set<std::string> SignaturesOf(const Function& f) {
+  std::set<std::string> signatures = {f.signature};
+  for (const Function::Earlier& e : f.earlier) signatures.insert(e.signature);
+  return signatures;
+}
+}  // namespace
+
+void EmitAdapters(const Model& model, OutputFolder& out) {
+  std::set<std::string> signatures;
+  for (const auto& entry : model.entries)
+    for (const auto& f : entry->functions) signatures.merge(SignaturesOf(*f));
+  std::vector<Printer> shards(kAdapterShards);
+  for (const std::string& s : signatures)
+    shards[ShardOf(s, kAdapterShards)].Print({{"signature", s}},
+                                             "template const SignatureAdapters kAdapters<$signature$>;");
+  for (int i = 0; i < kAdapterShards; ++i) {
+    Printer p;
+    p.Line("#include \"dispatcher/calls/adapters.h\"\n\nnamespace mica {");
+    p.Line(shards[i].text());
+    p.Line("}  // namespace mica");
+    out.Write(StrCat("adapters_", i, ".cc"),
+              GeneratedBanner(StrCat("Adapters of the operators' signatures, part ", i, ".")) + p.text());
+  }
+}
+
 void EmitRegistry(const Model& model, OutputFolder& out) {
   std::vector<Printer> specs(kRegistryShards), operators(kRegistryShards);
+  std::vector<std::set<std::string>> signatures(kRegistryShards);
   Printer declared, listed;
   int count = 0;
   std::set<const Entry*> with_formula;
@@ -255,6 +283,7 @@ void EmitRegistry(const Model& model, OutputFolder& out) {
     const std::string policies = EmitPolicies(*entry, with_formula.count(entry.get()) > 0, specs[shard]);
     for (const auto& f : entry->functions) {
       EmitSpec(*f, programs, policies, specs[shard]);
+      signatures[shard].merge(SignaturesOf(*f));
       operators[shard].Print({{"name", f->struct_name}}, "constinit Operator $name$(&spec_$name$);");
       declared.Print({{"name", f->struct_name}}, "extern Operator $name$;");
       listed.Print({{"name", f->struct_name}}, "    &generated::$name$,");
@@ -270,7 +299,10 @@ void EmitRegistry(const Model& model, OutputFolder& out) {
                                "mica/kernels/portable_declarations.h", "mica/kernels/view_declarations.h"})
       p.Print({{"header", header}}, "#include \"$header$\"");
     p.Line("#include <mica/program.h>");
-    p.Line("\nnamespace mica {\nnamespace {");
+    p.Line("\nnamespace mica {");
+    for (const std::string& s : signatures[i])
+      p.Print({{"signature", s}}, "extern template const SignatureAdapters kAdapters<$signature$>;");
+    p.Line("\nnamespace {");
     p.Line(specs[i].text());
     p.Line("}  // namespace\n\nnamespace generated {");
     p.Line(operators[i].text());

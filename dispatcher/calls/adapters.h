@@ -348,11 +348,12 @@ struct Adapters<R(A...)> : AdaptersImpl<AbiReturn<R>::kDirect, R, A...> {
 };
 }  // namespace internal
 
+// Those of the operators' signatures are compiled once, in the generated adapters_<i>.cc.
 template <typename Signature>
-inline const SignatureAdapters kAdapters = {
-    reinterpret_cast<MicaFunction>(&internal::Adapters<Signature>::Boxing),
-    &internal::Adapters<Signature>::CallSlot, &internal::Adapters<Signature>::CallLeaf,
-    reinterpret_cast<MicaFunction>(internal::Adapters<Signature>::kCall)};
+const SignatureAdapters kAdapters = {reinterpret_cast<MicaFunction>(&internal::Adapters<Signature>::Boxing),
+                                     &internal::Adapters<Signature>::CallSlot,
+                                     &internal::Adapters<Signature>::CallLeaf,
+                                     reinterpret_cast<MicaFunction>(internal::Adapters<Signature>::kCall)};
 
 // A C++ function `R f(KeySet, A...)` as a layer's kernel.
 template <auto kFunction>

@@ -34,6 +34,7 @@ struct TemporaryFolder {
 void EmitAll(const Model& model, OutputFolder& out) {
   EmitOps(model, out);
   EmitRegistry(model, out);
+  EmitAdapters(model, out);
   EmitDeclarations(model, out);
   EmitComposites(model, out);
   EmitApi(model, out);
@@ -73,6 +74,8 @@ TEST_CASE("the output for four operators is as it was", "[codegen]") {
   CheckGolden("ops_transpose.h", ReadText(folder.path / "ops/transpose.h"));
   CheckGolden("ops_sum.cc", Joined(folder.path, "ops", kOpsShards, "sum_dim::call"));
   CheckGolden("registry_add.cc", Joined(folder.path, "registry", kRegistryShards, "spec_add_Tensor = "));
+  CheckGolden("adapters.cc", Joined(folder.path, "adapters", kAdapterShards,
+                                    "kAdapters<Tensor(const Tensor&, const Tensor&, const Scalar&)>;"));
   CheckGolden("composites_total.cc", Joined(folder.path, "composites", kCompositeShards, "total("));
   CheckGolden("view_declarations.h", ReadText(folder.path / "kernels/view_declarations.h"));
   CheckGolden("meta_declarations.h", ReadText(folder.path / "kernels/meta_declarations.h"));
