@@ -60,6 +60,26 @@ PROGRAM = """
                            dist.get_world_size(), dist.get_backend(), dist.is_initialized()])
     one = dist.new_group([1])
     note("outside", lambda: dist.get_rank(one) if r == 1 else one == dist.GroupMember.NON_GROUP_MEMBER)
+    for name, call in {
+        "all_reduce": lambda: dist.all_reduce(x(1), group=one),
+        "barrier": lambda: dist.barrier(one),
+        "all_gather": lambda: dist.all_gather([], x(1), group=one),
+        "all_gather_into_tensor": lambda: dist.all_gather_into_tensor(output_tensor=x(1), input_tensor=x(1), group=one),
+        "reduce_scatter_tensor": lambda: dist.reduce_scatter_tensor(x(1), input=x(1), group=one),
+        "isend": lambda: dist.isend(x(1), 1, group=one),
+        "recv": lambda: dist.recv(x(1), 1, group=one),
+        "broadcast": lambda: dist.broadcast(x(1), 1, group=one),
+        "reduce": lambda: dist.reduce(x(1), 1, group=one),
+        "gather": lambda: dist.gather(x(1), None, 1, group=one),
+        "scatter": lambda: dist.scatter(x(1), None, 1, group=one),
+        "all_gather_object": lambda: dist.all_gather_object([], 1, group=one),
+        "monitored_barrier": lambda: dist.monitored_barrier(one),
+        "broadcast_object_list": lambda: dist.broadcast_object_list([None], 1, group=one),
+    }.items():
+        note(f"{name} outside", call if r == 0 else int)
+    unsorted = dist.new_group([1, 0], sort_ranks=False)
+    note("unsorted", lambda: [dist.get_rank(unsorted), dist.get_process_group_ranks(unsorted)])
+    note("barrier", lambda: dist.barrier(timeout=datetime.timedelta(seconds=20)))
     note("no root", lambda: dist.broadcast(x(1)))
     note("no list", lambda: dist.gather(x(1)) if r == 0 else [r])
     note("no op", lambda: dist.P2POp(dist.all_reduce, x(1), 0))
@@ -81,3 +101,24 @@ def test_two_processes_find_what_torchs_find() -> None:
             assert mine == their, (rank, name)
         # One list of 5 values or more a call: a program that stopped early would agree on nothing.
         assert len(got) == len(expected) > 60
+
+
+def test_collectives_take_torchs_names() -> None:
+    import inspect
+
+    import torch.distributed
+
+    left_out = {
+        "init_process_group": {"_ranks"},
+        "recv_object_list": {"use_batch"},
+        "send_object_list": {"use_batch"},
+    }
+    compared = 0
+    for name in dist.__all__:
+        theirs = getattr(torch.distributed, name, None)
+        if not inspect.isfunction(theirs) or name == "rendezvous":  # whose last is **kwargs there
+            continue
+        wanted = [p for p in inspect.signature(theirs).parameters if p not in left_out.get(name, ())]
+        assert list(inspect.signature(getattr(dist, name)).parameters) == wanted, name
+        compared += 1
+    assert compared > 30

@@ -7,7 +7,7 @@ from typing import Any
 
 from mica._C import Tensor
 from mica.distributed._group import ProcessGroup, Work
-from mica.distributed._init import group_of
+from mica.distributed._init import group_of, on_members
 from mica.distributed._reduction import ReduceOp
 
 __all__ = [
@@ -39,10 +39,10 @@ def root_of(
     return place
 
 
-def ended(work: Work, async_op: bool) -> Work | None:
+def ended(work: Work, async_op: bool, timeout: Any = None) -> Work | None:
     if async_op:
         return work
-    work.wait()
+    work.wait(timeout)
     return None
 
 
@@ -52,6 +52,7 @@ def reduction_name(op: Any) -> str:
     return str(op.value)
 
 
+@on_members
 def all_reduce(tensor: Tensor, op: Any = ReduceOp.SUM, group: Any = None, async_op: bool = False) -> Any:
     """Reduces the tensors of all ranks, in place.
 
@@ -82,6 +83,7 @@ def all_reduce(tensor: Tensor, op: Any = ReduceOp.SUM, group: Any = None, async_
     return ended(work, async_op)
 
 
+@on_members
 def broadcast(
     tensor: Tensor,
     src: int | None = None,
@@ -110,14 +112,17 @@ def broadcast(
     return ended(ranks.start("broadcast", None, tensor, peer=root_of(ranks, src, group_src, "src")), async_op)
 
 
-def all_gather_into_tensor(output: Tensor, given: Tensor, group: Any = None, async_op: bool = False) -> Any:
+@on_members
+def all_gather_into_tensor(
+    output_tensor: Tensor, input_tensor: Tensor, group: Any = None, async_op: bool = False
+) -> Any:
     """Joins the tensors of all ranks, in the order of ranks.
 
     As `torch.distributed.all_gather_into_tensor`.
 
     Args:
-        output (Tensor): Contiguous, with as many elements as all inputs; written.
-        given (Tensor): Contiguous; of the same shape and dtype on all ranks.
+        output_tensor (Tensor): Contiguous, with as many elements as all inputs; written.
+        input_tensor (Tensor): Contiguous; of the same shape and dtype on all ranks.
         group (ProcessGroup, optional): Default: None, the default group.
         async_op (bool): Gives a `Work` to wait for. Default: False.
 
@@ -125,19 +130,20 @@ def all_gather_into_tensor(output: Tensor, given: Tensor, group: Any = None, asy
         Work or None: None where the call has waited.
 
     Raises:
-        ValueError: `output` has not as many elements as all inputs, or the ranks disagree.
+        ValueError: `output_tensor` has not as many elements as all inputs, or the ranks disagree.
     """
     ranks = group_of(group)
-    if output.numel() != given.numel() * ranks.size():
+    if output_tensor.numel() != input_tensor.numel() * ranks.size():
         raise ValueError(
-            f"The output of all_gather_into_tensor has ({output.numel()}) elements; expected "
-            f"({given.numel() * ranks.size()}), ({given.numel()}) of each of ({ranks.size()}) ranks."
+            f"The output of all_gather_into_tensor has ({output_tensor.numel()}) elements; expected "
+            f"({input_tensor.numel() * ranks.size()}), ({input_tensor.numel()}) of each of ({ranks.size()}) ranks."
         )
-    return ended(ranks.start("all_gather", given, output), async_op)
+    return ended(ranks.start("all_gather", input_tensor, output_tensor), async_op)
 
 
+@on_members
 def reduce_scatter_tensor(
-    output: Tensor, given: Tensor, op: Any = ReduceOp.SUM, group: Any = None, async_op: bool = False
+    output: Tensor, input: Tensor, op: Any = ReduceOp.SUM, group: Any = None, async_op: bool = False
 ) -> Any:
     """Gives each rank its part of the reduced tensors.
 
@@ -145,7 +151,7 @@ def reduce_scatter_tensor(
 
     Args:
         output (Tensor): Contiguous; written with this rank's part.
-        given (Tensor): Contiguous, of as many elements as all outputs; of the same shape on all ranks.
+        input (Tensor): Contiguous, of as many elements as all outputs; of the same shape on all ranks.
         op (ReduceOp): How. Default: ReduceOp.SUM.
         group (ProcessGroup, optional): Default: None, the default group.
         async_op (bool): Gives a `Work` to wait for. Default: False.
@@ -154,20 +160,21 @@ def reduce_scatter_tensor(
         Work or None: None where the call has waited.
 
     Raises:
-        ValueError: `given` has not as many elements as all outputs, or the ranks disagree.
+        ValueError: `input` has not as many elements as all outputs, or the ranks disagree.
     """
     ranks = group_of(group)
-    if given.numel() != output.numel() * ranks.size():
+    if input.numel() != output.numel() * ranks.size():
         raise ValueError(
-            f"The input of reduce_scatter_tensor has ({given.numel()}) elements; expected "
+            f"The input of reduce_scatter_tensor has ({input.numel()}) elements; expected "
             f"({output.numel() * ranks.size()}), ({output.numel()}) for each of ({ranks.size()}) ranks."
         )
-    return ended(ranks.start("reduce_scatter", given, output, reduction=reduction_name(op)), async_op)
+    return ended(ranks.start("reduce_scatter", input, output, reduction=reduction_name(op)), async_op)
 
 
+@on_members
 def all_to_all_single(
     output: Tensor,
-    given: Tensor,
+    input: Tensor,
     output_split_sizes: Sequence[int] | None = None,
     input_split_sizes: Sequence[int] | None = None,
     group: Any = None,
@@ -179,7 +186,7 @@ def all_to_all_single(
 
     Args:
         output (Tensor): Contiguous; written.
-        given (Tensor): Contiguous; cut along the first dimension.
+        input (Tensor): Contiguous; cut along the first dimension.
         output_split_sizes (sequence of int, optional): Rows from each rank. Default: None, equal parts.
         input_split_sizes (sequence of int, optional): Rows for each rank. Default: None, equal parts.
         group (ProcessGroup, optional): Default: None, the default group.
@@ -194,11 +201,12 @@ def all_to_all_single(
     ranks = group_of(group)
     n = ranks.size()
     outputs = output_split_sizes or [output.size(0) // n] * n
-    inputs = input_split_sizes or [given.size(0) // n] * n
-    return ended(ranks.start("all_to_all", given, output, splits=(outputs, inputs)), async_op)
+    inputs = input_split_sizes or [input.size(0) // n] * n
+    return ended(ranks.start("all_to_all", input, output, splits=(outputs, inputs)), async_op)
 
 
-def barrier(group: Any = None, async_op: bool = False, device_ids: Any = None) -> Any:
+@on_members
+def barrier(group: Any = None, async_op: bool = False, device_ids: Any = None, timeout: Any = None) -> Any:
     """Waits until all ranks have come here.
 
     As `torch.distributed.barrier`.
@@ -207,11 +215,18 @@ def barrier(group: Any = None, async_op: bool = False, device_ids: Any = None) -
         group (ProcessGroup, optional): Default: None, the default group.
         async_op (bool): Gives a `Work` to wait for. Default: False.
         device_ids (sequence of int, optional): Taken and not used. Default: None.
+        timeout (timedelta, optional): At most so long. Default: None, the group's timeout.
 
     Returns:
         Work or None: None where the call has waited.
 
     Raises:
+        NotImplementedError: A timeout is given for a call that does not wait.
         RuntimeError: A rank left, or did not come within the timeout.
     """
-    return ended(group_of(group).start("barrier", None, None), async_op)
+    if async_op and timeout is not None:
+        raise NotImplementedError(
+            f"barrier(async_op=True, timeout={timeout!r}) waits for nothing itself; give the timeout to the `wait` of "
+            "the Work that it returns."
+        )
+    return ended(group_of(group).start("barrier", None, None), async_op, timeout)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import threading
 from collections.abc import Callable, Sequence
@@ -81,7 +82,7 @@ class Work:
             self.wait()
             return self._tensors
 
-        return WorkFuture(come)
+        return WorkFuture(come, self.is_completed)
 
     def is_completed(self) -> bool:
         """Says whether the collective has ended, and does not wait.
@@ -133,9 +134,21 @@ class WorkFuture(Future[Any]):
     As what `torch.distributed.Work.get_future` gives, whose callbacks run on a thread of the engine.
     """
 
-    def __init__(self, come: Callable[[], Any]) -> None:
+    def __init__(self, come: Callable[[], Any], ended: Callable[[], bool]) -> None:
         super().__init__()
         self._come: Callable[[], Any] | None = come
+        self._ended = ended
+
+    def done(self) -> bool:
+        """Says whether the value, or an error, is there, and does not wait.
+
+        Returns:
+            bool: Whether `wait` returns at once.
+        """
+        if self._come is not None and self._ended():
+            with contextlib.suppress(Exception):  # whoever waits gets it
+                self.wait()
+        return super().done()
 
     def wait(self) -> Any:
         """Waits for the value.
@@ -165,7 +178,7 @@ class WorkFuture(Future[Any]):
             self.wait()
             return callback(self)
 
-        return WorkFuture(follow)
+        return WorkFuture(follow, self.done)
 
 
 class ProcessGroup:

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import datetime
-from typing import Any
+import functools
+import warnings
+from collections.abc import Callable
+from typing import Any, ParamSpec, TypeVar
 
 import mica
 from mica.distributed._connect import connected
@@ -24,6 +27,8 @@ __all__ = [
 ]
 
 _TIMEOUT = datetime.timedelta(minutes=30)
+_P = ParamSpec("_P")
+_R = TypeVar("_R")
 
 
 class _Member(type):
@@ -105,6 +110,26 @@ def group_of(group: Any) -> ProcessGroup:
     if not isinstance(found, ProcessGroup):
         raise TypeError(f"The group ({found!r}) is no ProcessGroup; this rank may not be in it.")
     return found
+
+
+def on_members(collective: Callable[_P, _R]) -> Callable[_P, _R]:
+    """The collective, which warns and does nothing on a rank that is not in the group that it gives, as torch's do."""
+    place = collective.__code__.co_varnames.index("group")
+    gives = -1 if collective.__annotations__["return"] == "int" else None  # -1: no rank has sent anything
+
+    @functools.wraps(collective)
+    def call(*args: _P.args, **kwargs: _P.kwargs) -> _R:
+        group = args[place] if len(args) > place else kwargs.get("group")
+        if group is GroupMember.NON_GROUP_MEMBER:
+            warnings.warn(
+                f"Running {collective.__name__} on global rank {group_of(None).rank()} which does not belong to "
+                "the given group.",
+                stacklevel=2,
+            )
+            return gives  # type: ignore[return-value]
+        return collective(*args, **kwargs)
+
+    return call
 
 
 def _seconds(timeout: Any) -> float:
@@ -222,20 +247,22 @@ def new_group(
     use_local_synchronization: bool = False,
     group_desc: str | None = None,
     device_id: Any = None,
+    sort_ranks: bool = True,
 ) -> Any:
     """Makes a group of some ranks of the default group.
 
     As `torch.distributed.new_group`: all ranks of the default group call it, in the same order, with the same ranks.
 
     Args:
-        ranks (sequence of int, optional): Which, in any order: the group numbers them as the default group does.
-            Default: None, all.
+        ranks (sequence of int, optional): Which. Default: None, all.
         timeout (timedelta, optional): For each of its collectives. Default: None, the default group's.
         backend (str, optional): The engine. Default: None, the default group's.
         pg_options (Any): Taken and not used. Default: None.
         use_local_synchronization (bool): Taken and not used: no rank waits for ranks outside. Default: False.
         group_desc (str, optional): Taken and not used. Default: None.
         device_id (Any): Taken and not used. Default: None.
+        sort_ranks (bool): Numbers the ranks of the group as the default group does; False: as `ranks` lists them,
+            which must be the same on all of them. Default: True.
 
     Returns:
         ProcessGroup: `GroupMember.NON_GROUP_MEMBER` on a rank that is not in it.
@@ -244,7 +271,7 @@ def new_group(
         ValueError: A rank is none of the default group's, or is given twice.
     """
     world = group_of(None)
-    chosen = list(range(world.size())) if ranks is None else sorted(ranks)
+    chosen = list(range(world.size())) if ranks is None else sorted(ranks) if sort_ranks else list(ranks)
     if not chosen or len(set(chosen)) < len(chosen) or not all(0 <= r < world.size() for r in chosen):
         raise ValueError(
             f"Ranks {chosen} are not different ones of the default group's ({world.size()}) ranks."

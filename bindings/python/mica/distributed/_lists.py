@@ -9,7 +9,7 @@ import mica
 from mica._C import Tensor
 from mica.distributed._collectives import ended, reduction_name, root_of
 from mica.distributed._group import ProcessGroup, Works
-from mica.distributed._init import group_of
+from mica.distributed._init import group_of, on_members
 from mica.distributed._reduction import ReduceOp
 
 __all__ = ["all_gather", "all_to_all", "gather", "reduce", "reduce_scatter", "scatter"]
@@ -44,6 +44,7 @@ def _check_one_each(name: str, what: str, tensors: Any, group: ProcessGroup, lik
         )
 
 
+@on_members
 def all_gather(
     tensor_list: Sequence[Tensor], tensor: Tensor, group: Any = None, async_op: bool = False
 ) -> Any:
@@ -87,6 +88,7 @@ def all_gather(
     return ended(Works(works, finish), async_op)
 
 
+@on_members
 def all_to_all(
     output_tensor_list: Sequence[Tensor],
     input_tensor_list: Sequence[Tensor],
@@ -121,6 +123,7 @@ def all_to_all(
     return ended(work, async_op)
 
 
+@on_members
 def gather(
     tensor: Tensor,
     gather_list: Sequence[Tensor] | None = None,
@@ -159,6 +162,7 @@ def gather(
     )
 
 
+@on_members
 def scatter(
     tensor: Tensor,
     scatter_list: Sequence[Tensor] | None = None,
@@ -194,6 +198,7 @@ def scatter(
     return ended(ranks.start("scatter", _joined(scatter_list, tensor), tensor, peer=root), async_op)
 
 
+@on_members
 def reduce(
     tensor: Tensor,
     dst: int | None = None,
@@ -226,6 +231,7 @@ def reduce(
     return ended(ranks.start("all_reduce", tensor, into, reduction=reduction_name(op)), async_op)
 
 
+@on_members
 def reduce_scatter(
     output: Tensor,
     input_list: Sequence[Tensor],

@@ -8,7 +8,7 @@ from typing import Any
 from mica._C import Tensor
 from mica.distributed._collectives import root_of
 from mica.distributed._group import ProcessGroup, Work
-from mica.distributed._init import group_of
+from mica.distributed._init import group_of, on_members
 
 __all__ = ["P2POp", "batch_isend_irecv", "irecv", "isend", "recv", "send"]
 
@@ -19,6 +19,7 @@ def _sender(group: ProcessGroup, src: int | None, group_src: int | None) -> int:
     return root_of(group, src, group_src, "src")
 
 
+@on_members
 def isend(
     tensor: Tensor, dst: int | None = None, group: Any = None, tag: int = 0, group_dst: int | None = None
 ) -> Work:
@@ -43,6 +44,7 @@ def isend(
     return ranks.start("send", tensor, None, peer=root_of(ranks, dst, group_dst, "dst"), tag=tag)
 
 
+@on_members
 def irecv(
     tensor: Tensor, src: int | None = None, group: Any = None, tag: int = 0, group_src: int | None = None
 ) -> Work:
@@ -68,6 +70,7 @@ def irecv(
     return ranks.start("recv", None, tensor, peer=_sender(ranks, src, group_src), tag=tag)
 
 
+@on_members
 def send(
     tensor: Tensor, dst: int | None = None, group: Any = None, tag: int = 0, group_dst: int | None = None
 ) -> None:
@@ -88,6 +91,7 @@ def send(
     isend(tensor, dst, group, tag, group_dst).wait()
 
 
+@on_members
 def recv(
     tensor: Tensor, src: int | None = None, group: Any = None, tag: int = 0, group_src: int | None = None
 ) -> int:

@@ -9,7 +9,7 @@ from typing import Any
 import mica
 from mica.distributed._errors import DistBackendError
 from mica.distributed._group import Work
-from mica.distributed._init import group_of
+from mica.distributed._init import group_of, on_members
 
 __all__ = ["monitored_barrier"]
 
@@ -24,6 +24,7 @@ def _came(work: Work, deadline: float) -> bool:
         return False
 
 
+@on_members
 def monitored_barrier(group: Any = None, timeout: Any = None, wait_all_ranks: bool = False) -> None:
     """Waits until all ranks have come here; the group's first rank says which did not.
 

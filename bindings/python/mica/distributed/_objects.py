@@ -13,7 +13,7 @@ import mica
 from mica._C import Tensor
 from mica.distributed._collectives import all_gather_into_tensor, broadcast, root_of
 from mica.distributed._group import ProcessGroup
-from mica.distributed._init import group_of
+from mica.distributed._init import group_of, on_members
 from mica.distributed._lists import gather, scatter
 from mica.distributed._messages import recv, send
 
@@ -68,6 +68,7 @@ def _sizes_of_all(data: Tensor, ranks: ProcessGroup) -> list[int]:
     return found
 
 
+@on_members
 def all_gather_object(object_list: list[Any], obj: Any, group: Any = None) -> None:
     """Gives every rank the objects of all.
 
@@ -101,6 +102,7 @@ def _check_places(places: Any, ranks: ProcessGroup, what: str) -> None:
         )
 
 
+@on_members
 def gather_object(
     obj: Any,
     object_gather_list: list[Any] | None = None,
@@ -135,6 +137,7 @@ def gather_object(
         object_gather_list[:] = [_unpacked(part, size) for part, size in zip(parts, sizes)]
 
 
+@on_members
 def broadcast_object_list(
     object_list: list[Any],
     src: int | None = None,
@@ -177,6 +180,7 @@ def _fill(object_list: list[Any], data: Tensor, sizes: Sequence[int]) -> None:
         object_list[i] = _unpacked(part, sizes[i])
 
 
+@on_members
 def scatter_object_list(
     scatter_object_output_list: list[Any],
     scatter_object_input_list: list[Any] | None = None,
@@ -215,6 +219,7 @@ def scatter_object_list(
     scatter_object_output_list[0] = _unpacked(mine, int(size.item()))
 
 
+@on_members
 def send_object_list(
     object_list: Sequence[Any],
     dst: int | None = None,
@@ -242,6 +247,7 @@ def send_object_list(
         send(mica.cat(packed), dst, group, group_dst=group_dst)
 
 
+@on_members
 def recv_object_list(
     object_list: list[Any],
     src: int | None = None,
