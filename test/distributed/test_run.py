@@ -7,7 +7,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import pytest
@@ -35,9 +35,9 @@ time.sleep(60)
 """
 
 
-def started(*words: str, **environment: str) -> subprocess.Popen[str]:
+def started(*words: str, before: Sequence[str] = (), **environment: str) -> subprocess.Popen[str]:
     return subprocess.Popen(
-        [sys.executable, "-m", "mica.distributed.run", *words],
+        [*before, sys.executable, "-m", "mica.distributed.run", *words],
         env={**os.environ, **environment},
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
@@ -102,15 +102,30 @@ def test_one_rank_that_fails_ends_the_others_and_is_named(tmp_path: Path, what: 
     assert all_end([int((tmp_path / str(r)).read_text()) for r in range(3)])
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGKILL])
-def test_ranks_do_not_outlive_the_command(tmp_path: Path, number: int) -> None:
-    (tmp_path / "stay.py").write_text(STAY)
-    command = started("--nproc-per-node=2", str(tmp_path / "stay.py"), str(tmp_path), "stays")
+def staying(folder: Path, *before: str) -> tuple[subprocess.Popen[str], list[int]]:
+    """The command with two ranks that stay, and their processes."""
+    (folder / "stay.py").write_text(STAY)
+    command = started("--nproc-per-node=2", str(folder / "stay.py"), str(folder), "stays", before=before)
     deadline = time.monotonic() + 30
-    while len(list(tmp_path.glob("[0-9]"))) < 2 and time.monotonic() < deadline:
+    while len(list(folder.glob("[0-9]"))) < 2 and time.monotonic() < deadline:
         time.sleep(0.02)
     time.sleep(0.1)
-    ranks = [int((tmp_path / str(r)).read_text()) for r in range(2)]
+    return command, [int((folder / str(r)).read_text()) for r in range(2)]
+
+
+def test_a_hangup_that_nohup_ignores_ends_nothing(tmp_path: Path) -> None:
+    command, ranks = staying(tmp_path, "nohup")
+    command.send_signal(signal.SIGHUP)
+    time.sleep(0.5)
+    assert command.poll() is None and all(map(lives, ranks))
+    command.terminate()
+    command.communicate(timeout=30)
+    assert command.returncode == 128 + signal.SIGTERM and all_end(ranks)
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGKILL])
+def test_ranks_do_not_outlive_the_command(tmp_path: Path, number: int) -> None:
+    command, ranks = staying(tmp_path)
     command.send_signal(number)
     command.communicate(timeout=30)
     assert command.returncode == (-9 if number == signal.SIGKILL else 128 + number)

@@ -26,6 +26,7 @@ from typing import Any
 
 __all__ = ["get_args_parser", "main", "run"]
 
+_ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT)
 _GRACE = 10.0  # seconds between asking a rank to end and killing it
 _DEATH_SIGNAL = 1  # of prctl: what a process gets when its parent dies
 # torchrun's, which say how machines of a cluster find each other, or where output goes.
@@ -138,14 +139,25 @@ def _start(command: list[str], environment: dict[str, str], rank: int) -> subpro
     )
 
 
+def _status(process: subprocess.Popen[bytes]) -> int | None:
+    """How the process ended, as a Popen says it; its number stays taken, so that no stranger's is signalled."""
+    try:
+        found = os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT)
+    except ChildProcessError:  # SIGCHLD is ignored: the number is free again as soon as it ends
+        return process.poll()
+    if found is None:
+        return None
+    return found.si_status if found.si_code == os.CLD_EXITED else -found.si_status
+
+
 def _end(processes: Sequence[subprocess.Popen[bytes]]) -> None:
-    """Asks what still runs to end, and kills what does not."""
+    """Asks what still runs to end, with what it started, and kills what does not."""
     for number in (signal.SIGTERM, signal.SIGKILL):
         for process in processes:
             with contextlib.suppress(ProcessLookupError):
                 os.killpg(process.pid, number)
         deadline = time.monotonic() + _GRACE
-        while any(process.poll() is None for process in processes) and time.monotonic() < deadline:
+        while None in map(_status, processes) and time.monotonic() < deadline:
             time.sleep(0.02)
 
 
@@ -160,7 +172,7 @@ def _why(status: int) -> str:
 def _watch(processes: Sequence[subprocess.Popen[bytes]]) -> int:
     """The exit status, when all ranks have ended or one of them failed."""
     while True:
-        found = [process.poll() for process in processes]
+        found = [_status(process) for process in processes]
         failed = [(rank, status) for rank, status in enumerate(found) if status]
         if failed:
             rank, status = failed[0]
@@ -213,7 +225,10 @@ def run(args: argparse.Namespace) -> int:
     ranks, command = _ranks(args), _command(args)
     listening = _listen(args)
     environment = _environment(args, ranks, listening.getsockname()[1])
-    before = {number: signal.signal(number, _stop) for number in (signal.SIGINT, signal.SIGTERM)}
+    heard = [
+        number for number in _ENDING if signal.getsignal(number) != signal.SIG_IGN
+    ]  # nohup ignores SIGHUP
+    before = {number: signal.signal(number, _stop) for number in heard}
     processes: list[subprocess.Popen[bytes]] = []
     status = 1
     try:
@@ -232,6 +247,8 @@ def run(args: argparse.Namespace) -> int:
             signal.signal(number, signal.SIG_IGN)
         if status:
             _end(processes)
+        for process in processes:
+            process.poll()
         for number, handler in before.items():
             signal.signal(number, handler)
     return status
