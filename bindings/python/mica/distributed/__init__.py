@@ -87,9 +87,11 @@ from mica.distributed._store_file import (
 from mica.distributed._store_tcp import (
     TCPStore,
 )
+from mica.distributed.device_mesh import DeviceMesh, init_device_mesh
 from mica.nn._reducer import GradBucket
 
 __all__ = [
+    "DeviceMesh",
     "DistBackendError",
     "DistError",
     "DistNetworkError",
@@ -126,6 +128,7 @@ __all__ = [
     "get_process_group_ranks",
     "get_rank",
     "get_world_size",
+    "init_device_mesh",
     "init_process_group",
     "irecv",
     "is_available",

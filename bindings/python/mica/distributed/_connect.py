@@ -14,6 +14,7 @@ from mica.distributed._store import PrefixStore, Store, until
 
 __all__ = ["Reports", "connected"]
 
+_MEETING = 10.0  # seconds that a rank which has connected waits for the others to
 _GRACE = 2.0  # seconds in which the other ranks, which fail at the same time, come to report
 
 
@@ -34,10 +35,10 @@ def connected(
         )
     every = _told_by_all(store, name, "address", address, ranks, rank, seconds)
     collectives.connect(handle, ",".join(text.decode() for text in every))
-    # A rank that is done early and ends must not break one that still connects. Where the store is gone, the
-    # rank that served it had seen that all are connected, or the first collective says what became of it.
-    with contextlib.suppress(DistNetworkError):
-        _told_by_all(store, name, "connected", "", ranks, rank, seconds)
+    # A rank that is done early and ends must not break one that still connects. What keeps one from telling that it
+    # has, the first collective says; where the store is gone, the rank that served it had seen them all.
+    with contextlib.suppress(DistNetworkError, DistStoreError):
+        _told_by_all(store, name, "connected", "", ranks, rank, min(seconds, _MEETING))
     return handle
 
 
