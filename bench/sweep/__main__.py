@@ -60,7 +60,7 @@ def wanted(options: argparse.Namespace) -> cells.Wanted:
 def measured(results: Path) -> dict[str, report.Row]:
     """What the file's whole lines hold, by the cells' names."""
     lines = results.read_text().splitlines(keepends=True) if results.exists() else []
-    rows = [json.loads(line) for line in lines if line.endswith("\n")]
+    rows = [json.loads(line) for line in lines if line.strip() and line.endswith("\n")]
     return {row["cell"]: row for row in rows}
 
 
