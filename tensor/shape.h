@@ -66,8 +66,6 @@ Dims ElementwiseStrides(IntSpan shape, Span<Layouted> inputs);
 // (a dim with stride 0), kNo too; kTooHard is unknown.
 enum class InternalOverlap { kNo, kYes, kTooHard };
 InternalOverlap HasInternalOverlap(IntSpan sizes, IntSpan strides);
-// How the memory of two tensors overlaps, as torch's get_overlap_status: kFull
-// is the same elements in the same places.
 // From a tensor's first element to the end of its last one.
 struct ByteRange {
   const char *begin, *end;
@@ -75,6 +73,8 @@ struct ByteRange {
 };
 ByteRange ByteRangeOf(const Tensor& t);
 
+// How the memory of two tensors overlaps, as torch's get_overlap_status: kFull
+// is the same elements in the same places.
 enum class Overlap { kFull, kPartial, kNo, kTooHard };
 Overlap GetOverlap(const Tensor& a, const Tensor& b);
 // Throw kRuntime: "in-place into an expanded tensor", "output overlaps input".

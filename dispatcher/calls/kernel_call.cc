@@ -120,11 +120,11 @@ uint64_t Written(const Work& w) {
 
 // On a device, and where kernels are held to their schemas.
 __attribute__((noinline)) MicaStatus CallWatched(Work& w, const Operator& op) {
+  if (w.device.backend > keys::kMeta) RaiseLate(w.device);  // first: of a lost device nothing is asked
   const DeviceGuard current(w.device);
   const WriteCheck check(w.args, w.n, ChecksWrites() ? Written(w) : 0);
   const bool refused =
       w.device.backend > keys::kMeta && !Objection(*w.c.functional, w.args, w.n, w.device).empty();
-  if (w.device.backend > keys::kMeta) RaiseLate(w.device);
   const MicaStatus status = refused ? BareStatus(MICA_ERROR_NOT_IMPLEMENTED) : CallKernels(w);
   if (w.device.backend > keys::kMeta && !status) Launched(w.device, w.call.name, w.call.stream);
   check.Verify(op, nullptr, 0);

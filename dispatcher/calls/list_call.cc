@@ -172,9 +172,9 @@ class List {
     call.program = ProgramFor(*c_->functional, group[0].compute_dtype);
     MicaStatus status = nullptr;
     if (rows > 0) {
+      RaiseLate(place_);
       const DeviceGuard current(place_);
       const ExcludeGuard below_layers(keys::kAboveBackends);
-      RaiseLate(place_);
       status = c_->class_list_fn(&call, args.data(), n, outs.data(), static_cast<int64_t>(num_outs), rows);
       if (!status) Launched(place_, call.name, call.stream);
     }

@@ -193,6 +193,7 @@ void RunLeaf(const BoxedKernel& k, const Operator& op, KeySet keys, const MicaVa
     spec.meta(spec, args, checked);
   }
   MicaCall call = MakeCall(c, MICA_DTYPE_NONE, place);
+  if (on_device) RaiseLate(place);  // first: of a lost device nothing is asked
   const DeviceGuard current(place);
   call.program = ProgramFor(spec, MICA_DTYPE_NONE);
   for (int64_t i = 0; i < n; ++i)
@@ -207,7 +208,6 @@ void RunLeaf(const BoxedKernel& k, const Operator& op, KeySet keys, const MicaVa
     const ExcludeGuard below_layers(keys::kAboveBackends);  // for operators that a kernel calls
     const WriteCheck check(args, n, spec.written_args);
     const bool gives = c.leaf_boxed && ExpectResults(op, results);
-    if (on_device) RaiseLate(place);
     status = CallLeaf(c, spec, call, local.data(), n, results, spec.num_outputs);
     if (on_device && !status) Launched(place, call.name, call.stream);
     if (!status && gives) CheckResults(op, KeyName(place.backend), results);

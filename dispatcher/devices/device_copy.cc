@@ -56,10 +56,10 @@ void FromHost(const Tensor& to, const Tensor& from, bool non_blocking) {
   const bool pinned = IsPinned(staged);
   if (!pinned && RecordingOn(to.device()))
     RefuseWhileRecording(to.device(), "A copy from memory of the host that is not pinned");
-  if (pinned || own)
+  if (pinned && !own)
     CopyBytesLater(to, staged);
   else
-    CopyBytesAside(to, staged);
+    CopyBytesAside(to, staged, own);
 }
 
 void ToHost(const Tensor& to, const Tensor& from, bool non_blocking) {

@@ -84,15 +84,18 @@ class PluginMemory : public RawMemory {
     const RecordedWork* const recording = RecordingOf({At(index), stream});
     return recording ? recording->pool().key() : 0;
   }
-  // These run while memory is freed: an error there means that there is nothing
-  // left to wait for, and is kept for the next call that can raise.
+  // These run while memory is freed: an error there is kept for the next call that can raise. It may be of
+  // earlier work and told once, so that what was to be waited for later is waited for at once.
   uint64_t RecordEvent(int index, uint64_t stream) override {
     const MicaDeviceTable* t = Table();
     uint64_t event = 0;
-    if (!t || Failed(index, t->event_create_with(t->context, index, 0, &event))) return kDone;
-    if (!Failed(index, t->event_record(t->context, index, event, stream)))
-      return reinterpret_cast<uint64_t>(new GivenEvent{t, event});
-    KeepLate(At(index), t->event_destroy(t->context, index, event));
+    if (!t) return kDone;
+    if (!Failed(index, t->event_create_with(t->context, index, 0, &event))) {
+      if (!Failed(index, t->event_record(t->context, index, event, stream)))
+        return reinterpret_cast<uint64_t>(new GivenEvent{t, event});
+      KeepLate(At(index), t->event_destroy(t->context, index, event));
+    }
+    KeepLate(At(index), t->stream_sync(t->context, index, stream));
     return kDone;
   }
   bool TakeIfDone(int index, uint64_t number) override {
@@ -226,8 +229,14 @@ void CopyAndKeep(const Tensor& to, const Tensor& from, std::function<void()> giv
     return;
   }
   InUse memory{runs, {}, std::move(give_back)};
-  memory.until.push_back(std::make_unique<Event>());
-  memory.until.back()->Record({runs, CurrentStream(runs)});
+  auto until = std::make_unique<Event>();
+  try {
+    until->Record({runs, CurrentStream(runs)});
+  } catch (...) {
+    Add(std::move(memory));
+    throw;
+  }
+  memory.until.push_back(std::move(until));
   Add(std::move(memory));
   GiveBackUnused();
 }
@@ -258,12 +267,13 @@ std::optional<Tensor> MemoryAside(const Tensor& from, int backend) {
 
 }  // namespace
 
-void CopyBytesAside(const Tensor& to, const Tensor& from) {
+void CopyBytesAside(const Tensor& to, const Tensor& from, bool aside_already) {
   const int64_t size = to.numel() * to.itemsize();
-  const std::shared_ptr<void> counted = size > kMostAside ? nullptr : CountAside(size);
-  const std::optional<Tensor> aside = counted ? MemoryAside(from, to.device().backend) : std::nullopt;
+  const std::shared_ptr<void> counted = size > kMostAside && !aside_already ? nullptr : CountAside(size);
+  std::optional<Tensor> aside;
+  if (counted) aside = aside_already ? from : MemoryAside(from, to.device().backend);
   if (!aside) return CopyBytes(to.data(), to.device(), from.data(), from.device(), size);
-  std::memcpy(aside->data(), from.data(), static_cast<size_t>(size));
+  if (!aside_already) std::memcpy(aside->data(), from.data(), static_cast<size_t>(size));
   CopyAndKeep(to, *aside, [to, aside, counted] {});
 }
 
@@ -287,20 +297,23 @@ bool IsIdle(const StreamRef& stream) {
   return done != 0;
 }
 
-// Whether nothing is to be waited for. A device that has ended, or fails, does nothing more.
+// Whether nothing is to be waited for. A device that has ended, or is lost, does nothing more.
 bool IsUnused(InUse& memory) {
-  if (!LiveDeviceTable(memory.device.backend)) return true;
+  if (!LiveDeviceTable(memory.device.backend) || IsLost(memory.device)) return true;
   bool unused = true;
-  KeepLate(memory.device, CatchAll([&] {
-             if (memory.until.empty())
-               for (const StreamRef& stream : StreamsOf(memory.device)) {
-                 if (IsIdle(stream)) continue;
-                 memory.until.push_back(std::make_unique<Event>());
-                 memory.until.back()->Record(stream);
-               }
-             for (const auto& event : memory.until) unused = unused && event->Query();
-           }));
-  return unused;
+  const MicaStatus failed = CatchAll([&] {
+    if (memory.until.empty())
+      for (const StreamRef& stream : StreamsOf(memory.device)) {
+        if (IsIdle(stream)) continue;
+        memory.until.push_back(std::make_unique<Event>());
+        memory.until.back()->Record(stream);
+      }
+    for (const auto& event : memory.until) unused = unused && event->Query();
+  });
+  if (!failed) return unused;
+  KeepLate(memory.device, failed);
+  FinishDevice(memory.device);  // it may have been of earlier work, with this one still queued
+  return true;
 }
 }  // namespace
 

@@ -20,9 +20,9 @@ void CopyBytes(void* to, Device to_device, const void* from, Device from_device,
 // queued. Both are kept alive until it is done, and nobody may write what is read
 // before that: memory of the host is pinned, so that who gave it knows, or the caller's own.
 void CopyBytesLater(const Tensor& to, const Tensor& from);
-// The same from a CPU tensor whose memory may be written as soon as this returns: it is copied aside first,
-// or the copy is waited for.
-void CopyBytesAside(const Tensor& to, const Tensor& from);
+// The same from a CPU tensor whose memory may be written as soon as this returns: it is copied aside first
+// (unless it is a copy already, which nobody else has), or waited for where too much is aside.
+void CopyBytesAside(const Tensor& to, const Tensor& from, bool aside_already);
 // Calls `give_back` once the device has done all that was queued in its streams, on whatever thread: for
 // memory of others that kernels may still use. At once where nothing is queued, or the device has ended;
 // never where the process ends before. What a recorded graph uses at its replays is its maker's to keep.

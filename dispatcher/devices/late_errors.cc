@@ -126,8 +126,9 @@ std::string LostSentence(Device device) {
 }
 
 [[noreturn]] void ThrowLost(Device device) {
+  std::string sentence = LostSentence(device);  // which waits for who is noting the loss
   LogOf(device).untold.store(false);
-  MICA_THROW(kDeviceLost, LostSentence(device));
+  MICA_THROW(kDeviceLost, sentence);
 }
 
 bool Blocking() {
@@ -142,7 +143,10 @@ bool Blocking() {
 
 void KeepLate(Device device, MicaStatus status) noexcept {
   if (!status) return;
-  if (CodeOf(status) == MICA_ERROR_DEVICE_LOST) return DropStatus(status);  // its table was noted as lost
+  if (CodeOf(status) == MICA_ERROR_DEVICE_LOST) {               // its table was noted as lost
+    if (!IsBareCode(status)) LogOf(device).untold.store(true);  // said now, to nobody
+    return DropStatus(status);
+  }
   MicaStatus none = nullptr;
   const MicaStatus kept = CatchAll([&] { ThrowReported(device, status); });
   if (!LogOf(device).late.compare_exchange_strong(none, kept)) DropStatus(kept);

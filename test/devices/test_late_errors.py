@@ -330,3 +330,64 @@ print([other.cpu().sum().item() for _ in range(2)], "burnt out" in lost(lambda: 
 """
     said = run(late_device, LOSE + program, LATE_LOST="code", LATE_FAULT="reports")
     assert said == "[64.0, 64.0] True"
+
+
+ASIDE = """
+x, w = mica.ones(64).to("late:0"), mica.ones(64).to("late:1")
+mica.synchronize("late:0"), mica.synchronize("late:1")
+fails(1)
+y = x * x  # reported once; the device goes on
+keep = [x + x for _ in range(6)]
+a = mica.ones(1000).to("late:0", non_blocking=True)  # behind them, from memory set aside
+time.sleep(0.15)
+p = mica.full((10,), 2.0).to("late:1", non_blocking=True)  # asks for the end of the first copy
+q = mica.full((1000,), 7.0).to("late:1", non_blocking=True)  # takes memory like that of the first copy
+while error(lambda: print(sorted(set(a.cpu().tolist())))):
+    pass
+"""
+LENT = """
+D = "late:0"
+s, h = mica.Stream(D), mica.ones(64)
+x, w, seven = h.to(D), h.to(D), mica.full((64,), 7.0).pin_memory("late")
+mica.synchronize(D)
+fails(1)
+z = w * w  # reported once; the device goes on
+with s:
+    keep = [w + w for _ in range(6)]
+    r = x + x  # behind them
+x.record_stream(s)
+time.sleep(0.15)
+del x  # the event that is to be recorded answers with the error
+n = mica.empty(64, device=D)
+while error(lambda: n.copy_(seven, non_blocking=True)):
+    pass
+while error(s.synchronize):
+    pass
+while error(lambda: print(sorted(set(r.cpu().tolist())))):
+    pass
+"""
+
+
+def test_memory_that_queued_work_uses_outlives_an_error_that_is_reported_once(late_device: Path) -> None:
+    slow = {"LATE_MICROSECONDS": "100000"}
+    assert run(late_device, "import time\n" + ASIDE, **slow) == "[1.0]"
+    assert run(late_device, "import time\n" + LENT, **slow) == "[2.0]"
+
+
+def test_a_loss_that_nobody_was_told_is_said_at_exit(late_device: Path) -> None:
+    program = """
+import time
+x = mica.ones(64).to("late:0")
+mica.ones(8).to("late:1")
+mica.synchronize("late:0")
+fails(1)
+y = x * x
+z = mica.ones(1000).to("late:0", non_blocking=True)
+time.sleep(0.3)
+mica.ones(100).to("late:1", non_blocking=True)  # asks for the end of the other copy, and has no ear for the loss
+print("ends", flush=True)
+"""
+    settings = {"MICA_PLUGINS": str(late_device), "LATE_LOST": "code", "LATE_MICROSECONDS": "20000"}
+    ended = ran(START + program, **settings)
+    assert (ended.returncode, ended.stdout) == (0, "ends\n"), ended.stderr
+    assert ended.stderr.count("The device (late:0) is lost") == 1, ended.stderr
