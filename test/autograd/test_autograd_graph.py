@@ -179,9 +179,10 @@ def test_saved_hooks_are_of_the_thread():
         assert packed == []
 
 
-def test_save_on_cpu():
+@pytest.mark.parametrize("pinned", [False, True])
+def test_save_on_cpu(pinned):
     x = leaf(1, 2)
-    with graph.save_on_cpu():
+    with graph.save_on_cpu(pin_memory=pinned):
         y = (x.exp() * x).sum()
     y.backward()
     assert mica.allclose(x.grad, (x.exp() * (1 + x)).detach())

@@ -42,7 +42,7 @@ class saved_tensors_hooks:
 
 
 def _to_cpu(tensor: Tensor, pin_memory: bool) -> tuple[Any, Tensor]:
-    if not pin_memory:
+    if not pin_memory or tensor.device.type == "cpu":  # where it stays
         return tensor.device, tensor.cpu()
     kept = tensor.new_empty(tensor.shape, device="cpu").pin_memory()
     return tensor.device, kept.copy_(tensor)

@@ -25,6 +25,7 @@ from mica.distributed._group import (
 from mica.distributed._init import (
     GroupMember,
     destroy_process_group,
+    group,
     init_process_group,
     is_available,
     is_backend_available,
@@ -128,6 +129,7 @@ __all__ = [
     "get_process_group_ranks",
     "get_rank",
     "get_world_size",
+    "group",
     "init_device_mesh",
     "init_process_group",
     "irecv",

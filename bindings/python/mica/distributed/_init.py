@@ -18,6 +18,7 @@ from mica.distributed._store_file import FileStore
 __all__ = [
     "GroupMember",
     "destroy_process_group",
+    "group",
     "init_process_group",
     "is_available",
     "is_backend_available",
@@ -45,6 +46,9 @@ class GroupMember(metaclass=_Member):
     """
 
     NON_GROUP_MEMBER: Any = -100
+
+
+group = GroupMember
 
 
 def is_available() -> bool:

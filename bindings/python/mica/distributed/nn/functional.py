@@ -1,0 +1,272 @@
+"""Collectives that give new tensors and have gradients.
+
+All ranks must run backward through them alike, as it calls collectives. A gradient is that of the sum of all ranks'
+losses.
+
+    every = functional.all_gather(features)  # of all ranks
+    loss(mica.cat(every)).backward()
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import mica
+from mica._C import Tensor
+from mica.distributed._collectives import reduction_name
+from mica.distributed._init import group_of
+from mica.distributed._reduction import ReduceOp
+
+__all__ = [
+    "all_gather",
+    "all_reduce",
+    "all_to_all",
+    "all_to_all_single",
+    "broadcast",
+    "gather",
+    "reduce",
+    "reduce_scatter",
+    "scatter",
+]
+
+
+def _fill(outputs: Sequence[Tensor], values: Sequence[Tensor]) -> None:
+    """Writes into the tensors that torch's calls write, which have no gradient here."""
+    with mica.no_grad():
+        for output, value in zip(outputs, values):
+            output.copy_(value)
+
+
+def all_reduce(tensor: Tensor, op: Any = ReduceOp.SUM, group: Any = None) -> Tensor:
+    """Reduces the tensors of all ranks.
+
+    As `torch.distributed.nn.functional.all_reduce`.
+
+    Args:
+        tensor (Tensor): Of the same shape and dtype on all ranks.
+        op (ReduceOp): How; SUM and AVG have gradients. Default: ReduceOp.SUM.
+        group (ProcessGroup, optional): Default: None, the default group.
+
+    Returns:
+        Tensor: Of the shape of `tensor`.
+
+    Raises:
+        ValueError: The ranks disagree.
+    """
+    reduced: Tensor = mica.ops.collectives.all_reduce(
+        tensor.contiguous(), group_of(group).handle, reduction_name(op)
+    )
+    return reduced
+
+
+def reduce(tensor: Tensor, dst: int, op: Any = ReduceOp.SUM, group: Any = None) -> Tensor:
+    """Reduces the tensors of all ranks for one of them.
+
+    As `torch.distributed.nn.functional.reduce`.
+
+    Args:
+        tensor (Tensor): Of the same shape and dtype on all ranks.
+        dst (int): The rank, numbered in the default group.
+        op (ReduceOp): How; SUM and AVG have gradients. Default: ReduceOp.SUM.
+        group (ProcessGroup, optional): Default: None, the default group.
+
+    Returns:
+        Tensor: Of the shape of `tensor`; zeros on the other ranks.
+
+    Raises:
+        ValueError: The rank is not in the group, or the ranks disagree.
+    """
+    ranks = group_of(group)
+    here = ranks.place(dst) == ranks.rank()
+    reduced = all_reduce(tensor, op, group)
+    return reduced if here else reduced.masked_fill(mica.tensor(True), 0)
+
+
+def broadcast(tensor: Tensor, src: int, group: Any = None) -> Tensor:
+    """Gives all ranks the tensor of one.
+
+    As `torch.distributed.nn.functional.broadcast`.
+
+    Args:
+        tensor (Tensor): Of the same shape and dtype on all ranks.
+        src (int): The rank, numbered in the default group.
+        group (ProcessGroup, optional): Default: None, the default group.
+
+    Returns:
+        Tensor: That of `src`.
+
+    Raises:
+        ValueError: The rank is not in the group, or the ranks disagree.
+    """
+    ranks = group_of(group)
+    sent: Tensor = mica.ops.collectives.broadcast(tensor.contiguous(), ranks.handle, ranks.place(src))
+    return sent
+
+
+def all_gather(tensor: Tensor, group: Any = None) -> tuple[Tensor, ...]:
+    """Gives all ranks the tensors of all.
+
+    As `torch.distributed.nn.functional.all_gather`.
+
+    Args:
+        tensor (Tensor): Of the same shape and dtype on all ranks.
+        group (ProcessGroup, optional): Default: None, the default group.
+
+    Returns:
+        tuple of Tensor: One for each rank.
+
+    Raises:
+        ValueError: The ranks disagree.
+    """
+    joined: Tensor = mica.ops.collectives.all_gather(tensor.contiguous().unsqueeze(0), group_of(group).handle)
+    return tuple(joined.unbind())
+
+
+def gather(tensor: Tensor, dst: int = 0, group: Any = None) -> tuple[Tensor, ...]:
+    """Gives one rank the tensors of all.
+
+    As `torch.distributed.nn.functional.gather`.
+
+    Args:
+        tensor (Tensor): Of the same shape and dtype on all ranks.
+        dst (int): The rank, numbered in the default group. Default: 0.
+        group (ProcessGroup, optional): Default: None, the default group.
+
+    Returns:
+        tuple of Tensor: One for each rank; zeros on the other ranks.
+
+    Raises:
+        ValueError: The rank is not in the group, or the ranks disagree.
+    """
+    ranks = group_of(group)
+    joined: Tensor = mica.ops.collectives.gather(
+        tensor.contiguous().unsqueeze(0), ranks.handle, ranks.place(dst)
+    )
+    return tuple(joined.unbind())
+
+
+def scatter(tensors: Sequence[Tensor], src: int = 0, group: Any = None) -> Tensor:
+    """Gives each rank a tensor of one.
+
+    As `torch.distributed.nn.functional.scatter`.
+
+    Args:
+        tensors (sequence of Tensor): One for each rank, all of one shape; on ranks other than `src` their shape
+            alone counts.
+        src (int): The rank, numbered in the default group. Default: 0.
+        group (ProcessGroup, optional): Default: None, the default group.
+
+    Returns:
+        Tensor: This rank's.
+
+    Raises:
+        ValueError: There is not one for each rank, the rank is not in the group, or the ranks disagree.
+    """
+    ranks = group_of(group)
+    if len(tensors) != ranks.size():
+        raise ValueError(
+            f"scatter got ({len(tensors)}) tensors; expected one for each of ({ranks.size()}) ranks."
+        )
+    part: Tensor = mica.ops.collectives.scatter(mica.stack(list(tensors)), ranks.handle, ranks.place(src))
+    return part.squeeze(0)
+
+
+def reduce_scatter(
+    output: Tensor, input_list: Sequence[Tensor], op: Any = ReduceOp.SUM, group: Any = None
+) -> Tensor:
+    """Reduces tensors of all ranks, and gives each rank one of them.
+
+    As `torch.distributed.nn.functional.reduce_scatter`.
+
+    Args:
+        output (Tensor): Written, without a gradient.
+        input_list (sequence of Tensor): One for each rank, all of the shape of `output`.
+        op (ReduceOp): How; SUM and AVG have gradients. Default: ReduceOp.SUM.
+        group (ProcessGroup, optional): Default: None, the default group.
+
+    Returns:
+        Tensor: This rank's.
+
+    Raises:
+        ValueError: There is not one for each rank, or the ranks disagree.
+    """
+    ranks = group_of(group)
+    if len(input_list) != ranks.size():
+        raise ValueError(
+            f"reduce_scatter got ({len(input_list)}) tensors; expected one for each of ({ranks.size()}) ranks."
+        )
+    part: Tensor = mica.ops.collectives.reduce_scatter(
+        mica.stack(list(input_list)), ranks.handle, reduction_name(op)
+    ).squeeze(0)
+    _fill([output], [part])
+    return part
+
+
+def all_to_all_single(
+    output: Tensor,
+    input: Tensor,
+    output_split_sizes: Sequence[int] | None = None,
+    input_split_sizes: Sequence[int] | None = None,
+    group: Any = None,
+) -> Tensor:
+    """Sends a part of the input to each rank, and joins what the ranks sent.
+
+    As `torch.distributed.nn.functional.all_to_all_single`.
+
+    Args:
+        output (Tensor): Written, without a gradient.
+        input (Tensor): Cut along the first dimension.
+        output_split_sizes (sequence of int, optional): Rows from each rank. Default: None, equal parts.
+        input_split_sizes (sequence of int, optional): Rows for each rank. Default: None, equal parts.
+        group (ProcessGroup, optional): Default: None, the default group.
+
+    Returns:
+        Tensor: Of the shape of `output`.
+
+    Raises:
+        ValueError: The sizes are not those of the tensors, or the ranks disagree on them.
+    """
+    ranks = group_of(group)
+    n = ranks.size()
+    outputs = list(output_split_sizes or [output.size(0) // n] * n)
+    inputs = list(input_split_sizes or [input.size(0) // n] * n)
+    joined: Tensor = mica.ops.collectives.all_to_all(input.contiguous(), ranks.handle, outputs, inputs)
+    _fill([output], [joined])
+    return joined
+
+
+def all_to_all(
+    output_tensor_list: Sequence[Tensor], input_tensor_list: Sequence[Tensor], group: Any = None
+) -> tuple[Tensor, ...]:
+    """Sends a tensor to each rank, and gives what the ranks sent.
+
+    As `torch.distributed.nn.functional.all_to_all`.
+
+    Args:
+        output_tensor_list (sequence of Tensor): One from each rank; written, without a gradient.
+        input_tensor_list (sequence of Tensor): One for each rank, of any shapes.
+        group (ProcessGroup, optional): Default: None, the default group.
+
+    Returns:
+        tuple of Tensor: Of the shapes of `output_tensor_list`.
+
+    Raises:
+        ValueError: There is not one for each rank, or the ranks disagree on their sizes.
+    """
+    ranks = group_of(group)
+    for what, tensors in (("output", output_tensor_list), ("input", input_tensor_list)):
+        if len(tensors) != ranks.size():
+            raise ValueError(
+                f"all_to_all got ({len(tensors)}) {what} tensors; expected one for each of ({ranks.size()}) ranks."
+            )
+    sizes = [t.numel() for t in output_tensor_list]
+    joined: Tensor = mica.ops.collectives.all_to_all(
+        mica.cat([t.reshape(-1) for t in input_tensor_list]),
+        ranks.handle,
+        sizes,
+        [t.numel() for t in input_tensor_list],
+    )
+    parts = [part.view(like.shape) for part, like in zip(joined.split(sizes), output_tensor_list)]
+    _fill(output_tensor_list, parts)
+    return tuple(parts)
