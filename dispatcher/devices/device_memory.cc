@@ -209,10 +209,14 @@ void CopyBytes(void* to, Device to_device, const void* from, Device from_device,
   if (to_device.is_cpu() || from_device.is_cpu())
     RefuseWhileRecording(to_device.is_cpu() ? from_device : to_device,
                          "A copy between the host and a device that is waited for");
-  Queue(to, to_device, from, from_device, size);
-  if (to_device.is_cpu() || from_device.is_cpu()) {
-    const Device runs = to_device.is_cpu() ? from_device : to_device;
-    SynchronizeStream({runs, CurrentStream(runs)});
+  const bool waits = to_device.is_cpu() || from_device.is_cpu();
+  const Device runs = to_device.is_cpu() ? from_device : to_device;
+  try {
+    Queue(to, to_device, from, from_device, size);
+    if (waits) SynchronizeStream({runs, CurrentStream(runs)});
+  } catch (...) {
+    if (waits) FinishDevice(runs);  // the error may be of earlier work, and the copy queued behind it
+    throw;
   }
 }
 
@@ -222,8 +226,11 @@ namespace {
 void CopyAndKeep(const Tensor& to, const Tensor& from, std::function<void()> give_back) {
   const Device runs = to.device().is_cpu() ? from.device() : to.device();
   RecordedWork* const recording = RecordingOn(runs);
-  Queue(to.data(), to.device(), from.data(), from.device(), to.numel() * to.itemsize());
+  const auto queue = [&] {
+    Queue(to.data(), to.device(), from.data(), from.device(), to.numel() * to.itemsize());
+  };
   if (recording) {  // each replay copies again
+    queue();
     recording->Keep(to);
     recording->Keep(from);
     return;
@@ -231,8 +238,9 @@ void CopyAndKeep(const Tensor& to, const Tensor& from, std::function<void()> giv
   InUse memory{runs, {}, std::move(give_back)};
   auto until = std::make_unique<Event>();
   try {
+    queue();
     until->Record({runs, CurrentStream(runs)});
-  } catch (...) {
+  } catch (...) {  // the error may be of earlier work, and the copy queued behind it
     Add(std::move(memory));
     throw;
   }
@@ -311,8 +319,12 @@ bool IsUnused(InUse& memory) {
     for (const auto& event : memory.until) unused = unused && event->Query();
   });
   if (!failed) return unused;
+  if (CodeOf(failed) == MICA_ERROR_DEVICE_LOST) NobodyWasTold(memory.device);
   KeepLate(memory.device, failed);
-  FinishDevice(memory.device);  // it may have been of earlier work, with this one still queued
+  // It may have been of earlier work, with this one still queued; events may be of another build than the
+  // device's.
+  for (const auto& event : memory.until) event->Finish();
+  FinishDevice(memory.device);
   return true;
 }
 }  // namespace
@@ -361,6 +373,7 @@ bool CopyBetweenPeers(void* to, Device to_device, const void* from, Device from_
   const MicaStatus copied =
       table.peer_copy(table.context, to, to_device.index, from, from_device.index, size, writer.handle);
   if (Declined(copied)) return false;
+  if (copied) FinishDevice(to_device);  // the error may be of earlier work, and the copy queued behind it
   RaiseReported(to_device, copied);
   Launched(to_device, "copy_", writer.handle);
   done.Record(writer);

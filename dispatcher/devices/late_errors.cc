@@ -143,10 +143,7 @@ bool Blocking() {
 
 void KeepLate(Device device, MicaStatus status) noexcept {
   if (!status) return;
-  if (CodeOf(status) == MICA_ERROR_DEVICE_LOST) {               // its table was noted as lost
-    if (!IsBareCode(status)) LogOf(device).untold.store(true);  // said now, to nobody
-    return DropStatus(status);
-  }
+  if (CodeOf(status) == MICA_ERROR_DEVICE_LOST) return DropStatus(status);  // its table was noted as lost
   MicaStatus none = nullptr;
   const MicaStatus kept = CatchAll([&] { ThrowReported(device, status); });
   if (!LogOf(device).late.compare_exchange_strong(none, kept)) DropStatus(kept);
@@ -194,6 +191,8 @@ void NoteLost(const MicaDeviceTable& driven, Device device, MicaStatus status) {
   log.lost_words = std::move(words);
   log.untold.store(true);
 }
+
+void NobodyWasTold(Device device) { LogOf(device).untold.store(true); }
 
 bool IsLost(Device device) {
   const MicaDeviceTable* const table = DeviceTable(device.backend);

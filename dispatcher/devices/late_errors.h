@@ -29,6 +29,8 @@ void RaiseLate(Device device);
 // The status of the driven table, or of a kernel of its plugin, says that the device is lost
 // (MICA_ERROR_DEVICE_LOST). Borrows the status, whose words later errors repeat.
 void NoteLost(const MicaDeviceTable& driven, Device device, MicaStatus status);
+// The error that said so was caught where nobody listens; it is said at exit.
+void NobodyWasTold(Device device);
 // Whether the table that is published now has lost the device.
 bool IsLost(Device device);
 

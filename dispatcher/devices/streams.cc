@@ -318,6 +318,7 @@ double Event::ElapsedMilliseconds(Event& end) {
              "The time between two events needs both to be recorded on one device.");
   MICA_CHECK(giver_ == end.giver_, "The two events are of two builds of the plugin of the device (",
              device_.ToString(), "), one of which took the other's place.");
+  if (device_.backend >= 2) static_cast<void>(DeviceTableOf(device_));  // not ended, nor of before a fork
   MICA_CHECK_IMPLEMENTED(device_.backend >= 2 && giver_->event_elapsed, "The device (", device_.ToString(),
                          ") has no `event_elapsed` in its table; measure on the host.");
   MICA_CHECK(flags_ & end.flags_ & MICA_EVENT_TIMED,

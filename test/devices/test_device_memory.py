@@ -387,7 +387,7 @@ for _ in range(24):
 print((resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) // 1024 <= 320)
 print(there.cpu().sum().item() == 8 * MB)
 """
-    assert run(late_device, program, LATE_MICROSECONDS="100000")[0] == ["True", "True"]
+    assert run(late_device, program, LATE_MICROSECONDS="1000000")[0] == ["True", "True"]
 
 
 def test_fill_is_the_devices(late_device: Path) -> None:

@@ -255,3 +255,22 @@ print(ended)
 """
     settings = {"MICA_PLUGINS": str(late_device), "LATE_MICROSECONDS": "0"}
     assert ran(START + program, timeout=100, **settings).stdout == "150\n"
+
+
+def test_a_forked_child_measures_no_times(late_device: Path) -> None:
+    program = """
+import os
+first, second = (mica.Event("late", enable_timing=True) for _ in range(2))
+first.record(), second.record()
+mica.synchronize("late:0")
+assert first.elapsed_time(second) >= 0
+child = os.fork()
+if child == 0:
+    try:
+        first.elapsed_time(second)
+    except RuntimeError as error:
+        os._exit("forked" in str(error))
+    os._exit(2)
+print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+"""
+    assert run(late_device, program)[0].strip() == "1"

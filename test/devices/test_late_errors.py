@@ -368,10 +368,37 @@ while error(lambda: print(sorted(set(r.cpu().tolist())))):
 """
 
 
+READ = """
+sevens, x = mica.full((1000,), 7.0).to("late:0"), mica.ones(64).to("late:0")
+mica.synchronize("late:0")
+fails(1)
+y = x * x  # reported once; the device goes on
+keep = [x + x for _ in range(6)]
+print(error(sevens.cpu) is not None, end=" ")  # the copy that reports it is queued behind them
+zeros = [mica.zeros(1000) for _ in range(20)]  # takes the memory that it would write
+time.sleep(1)
+print(max(z.max().item() for z in zeros))
+"""
+WRITTEN = """
+there, x = mica.zeros(1000).to("late:0"), mica.ones(64).to("late:0")
+mica.synchronize("late:0")
+fails(1)
+y = x * x  # reported once; the device goes on
+keep = [x + x for _ in range(6)]
+time.sleep(0.15)
+print(error(lambda: there.copy_(mica.ones(1000), non_blocking=True)) is not None, end=" ")
+q = mica.full((1000,), 7.0).to("late:1", non_blocking=True)  # takes memory like that of the first copy
+while error(lambda: print(sorted(set(there.cpu().tolist())))):
+    pass
+"""
+
+
 def test_memory_that_queued_work_uses_outlives_an_error_that_is_reported_once(late_device: Path) -> None:
     slow = {"LATE_MICROSECONDS": "100000"}
     assert run(late_device, "import time\n" + ASIDE, **slow) == "[1.0]"
     assert run(late_device, "import time\n" + LENT, **slow) == "[2.0]"
+    assert run(late_device, "import time\n" + READ, **slow) == "True 0.0"
+    assert run(late_device, "import time\n" + WRITTEN, **slow) == "True [1.0]"
 
 
 def test_a_loss_that_nobody_was_told_is_said_at_exit(late_device: Path) -> None:
@@ -391,3 +418,21 @@ print("ends", flush=True)
     ended = ran(START + program, **settings)
     assert (ended.returncode, ended.stdout) == (0, "ends\n"), ended.stderr
     assert ended.stderr.count("The device (late:0) is lost") == 1, ended.stderr
+
+
+def test_a_loss_that_was_told_is_not_said_again_at_exit(late_device: Path) -> None:
+    program = """
+x, other = mica.ones(64).to("late:0"), mica.ones(8).to("late:1")
+mica.synchronize("late:0")
+fails(1)
+y = x * x
+try:
+    mica.synchronize("late:0")
+except mica.DeviceLostError as error:
+    print("is lost" in str(error), end=" ")
+print((other + other).sum().item())
+"""
+    settings = {"MICA_PLUGINS": str(late_device), "LATE_LOST": "code", "LATE_FAULT": "reports"}
+    ended = ran(START + program, **settings)
+    assert (ended.returncode, ended.stdout) == (0, "True 16.0\n"), ended.stderr
+    assert "is lost" not in ended.stderr

@@ -72,6 +72,15 @@ PROGRAM = """
     told("xz", three["x", "z"])
     told("yz flat", three["y", "z"]._flatten())
     told("xz flat", three["x", "z"]._flatten("both"))
+    thin = init_device_mesh("cpu", (2, 2, 1), mesh_dim_names=("dp", "cp", "tp"))
+    for names in (("tp", "cp"), ("tp", "dp"), ("cp", "tp"), ("cp", "dp")):
+        note(f"thin {names}", lambda: [thin[names].mesh.tolist(), thin[names].shape])
+    told("thin flat", thin["dp", "tp"]._flatten())
+    told("thin whole flat", thin._flatten("all"))
+    note("thin flat, tp", lambda: thin["dp_tp", "tp"].mesh.tolist())
+    note("local rank by a flat name", lambda: [mesh.get_local_rank("all"), mesh["dp"].get_local_rank("all")])
+    import copy
+    note("copied", lambda: copy.deepcopy(mesh) == mesh)
     pair = dist.new_group([0, 2]) if r in (0, 2) else None
     if pair is None:
         dist.new_group([0, 2])

@@ -123,7 +123,18 @@ def test_a_hangup_that_nohup_ignores_ends_nothing(tmp_path: Path) -> None:
     assert command.returncode == 128 + signal.SIGTERM and all_end(ranks)
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGKILL])
+def test_two_signals_end_it_as_one_does(tmp_path: Path) -> None:
+    command, ranks = staying(tmp_path)
+    command.send_signal(signal.SIGTERM)  # as systemd sends both
+    command.send_signal(signal.SIGHUP)
+    _, err = command.communicate(timeout=30)
+    assert command.returncode in (128 + signal.SIGTERM, 128 + signal.SIGHUP) and "Traceback" not in err
+    assert all_end(ranks)
+
+
+@pytest.mark.parametrize(
+    "number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGQUIT, signal.SIGKILL]
+)
 def test_ranks_do_not_outlive_the_command(tmp_path: Path, number: int) -> None:
     command, ranks = staying(tmp_path)
     command.send_signal(number)

@@ -215,7 +215,7 @@ def barrier(group: Any = None, async_op: bool = False, device_ids: Any = None, t
         group (ProcessGroup, optional): Default: None, the default group.
         async_op (bool): Gives a `Work` to wait for. Default: False.
         device_ids (sequence of int, optional): Taken and not used. Default: None.
-        timeout (timedelta, optional): At most so long. Default: None, the group's timeout.
+        timeout (timedelta, optional): At most so long, where that is shorter than the group's timeout. Default: None.
 
     Returns:
         Work or None: None where the call has waited.

@@ -35,8 +35,8 @@ def connected(
         )
     every = _told_by_all(store, name, "address", address, ranks, rank, seconds)
     collectives.connect(handle, ",".join(text.decode() for text in every))
-    # A rank that is done early and ends must not break one that still connects. What keeps one from telling that it
-    # has, the first collective says; where the store is gone, the rank that served it had seen them all.
+    # A rank that is done early and ends must not break one that still connects. What keeps a rank from telling that
+    # it has, the first collective says; so it does where the store is gone.
     with contextlib.suppress(DistNetworkError, DistStoreError):
         _told_by_all(store, name, "connected", "", ranks, rank, min(seconds, _MEETING))
     return handle

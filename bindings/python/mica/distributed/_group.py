@@ -140,7 +140,9 @@ class WorkFuture(Future[Any]):
         self._ended = ended
 
     def done(self) -> bool:
-        """Says whether the value, or an error, is there, and does not wait.
+        """Says whether the value, or an error, is there, and does not wait for the collective.
+
+        What follows it (`then`) is called here, and an error takes the seconds in which the other ranks report.
 
         Returns:
             bool: Whether `wait` returns at once.

@@ -145,7 +145,7 @@ class DeviceMesh:
         Raises:
             RuntimeError: A part of a mesh that this rank is not in.
         """
-        chosen = [d for dimension in self._dimensions for d in dimension.of_root]
+        chosen = list(dict.fromkeys(d for dimension in self._dimensions for d in dimension.of_root))
         others = [d for d in range(self._ranks.ndim) if d not in chosen]
         if others and self._here is None:
             raise RuntimeError(
@@ -255,7 +255,7 @@ class DeviceMesh:
         Returns:
             int: From 0.
         """
-        return self.get_group(self._number(mesh_dim, "get_local_rank")).rank()
+        return self.get_group(mesh_dim).rank()
 
     def __getitem__(self, mesh_dim_names: str | tuple[str, ...]) -> DeviceMesh:
         """The part of the mesh with these dimensions alone, and this rank's other coordinates."""
@@ -272,7 +272,8 @@ class DeviceMesh:
                 f"Invalid mesh_dim_names {names} specified. Valid mesh_dim_names are {list(known)}."
             )
         chosen = [known[name] for name in names]
-        of_root = [d for dimension in chosen for d in dimension.of_root]
+        # Of one rank alone a dimension stands anywhere.
+        of_root = [d for dimension in chosen for d in dimension.of_root if self._ranks.shape[d] > 1]
         if len(set(of_root)) < len(of_root):
             raise RuntimeError(f"Slicing overlapping dim_names {names} is not allowed.")
         if of_root != sorted(of_root):
@@ -359,11 +360,15 @@ class DeviceMesh:
             steps: list[tuple[int, int]] = []  # (size, stride), neighbours that count through joined
             for d in dimension.of_root:
                 size, stride = self._ranks.shape[d], self._ranks.stride(d)
+                if size == 1 and len(dimension.of_root) > 1:
+                    continue
                 if steps and steps[-1][1] == size * stride:
                     steps[-1] = (steps[-1][0] * size, stride)
                 else:
                     steps.append((size, stride))
-            strides.append(steps[0][1] if len(steps) == 1 else tuple(stride for _, stride in steps))
+            strides.append(
+                tuple(stride for _, stride in steps) if len(steps) > 1 else steps[0][1] if steps else 1
+            )
         return strides
 
     def __repr__(self) -> str:
@@ -379,6 +384,9 @@ class DeviceMesh:
 
     def __hash__(self) -> int:
         return hash(self._key())
+
+    def __deepcopy__(self, memo: Any) -> DeviceMesh:
+        return self  # it is as it was made, and its groups are this rank's
 
 
 def init_device_mesh(

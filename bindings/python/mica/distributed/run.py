@@ -203,6 +203,8 @@ class _Ended(BaseException):
 
 
 def _stop(number: int, frame: FrameType | None) -> None:
+    for other in _ENDING:  # one that comes with it must not break off the ending
+        signal.signal(other, signal.SIG_IGN)
     raise _Ended(number)
 
 
