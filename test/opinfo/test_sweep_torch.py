@@ -3,17 +3,12 @@
 from __future__ import annotations
 
 import json
-import os
 import subprocess
 import sys
 from pathlib import Path
-from types import SimpleNamespace
-
-import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 SWEEP = ROOT / "bench" / "sweep"
-sys.path.append(str(SWEEP))
 
 
 def sweep(folder: Path, *options: str) -> tuple[str, list[dict[str, object]]]:
@@ -39,35 +34,43 @@ def test_every_cell_is_there_once_and_resuming_adds_none(tmp_path: Path) -> None
     assert resumed[:-1] == rows[:-1] and resumed[-1]["cell"] == rows[-1]["cell"]
 
 
+def printed(program: str) -> str:
+    """What a program prints that imports the sweep, in a process of its own: torch's database changes torch's settings."""
+    start = f"import sys\nsys.path += [{str(SWEEP)!r}, {str(ROOT / 'test' / 'opinfo')!r}]\n"
+    return subprocess.run(
+        [sys.executable, "-c", start + program], capture_output=True, text=True, check=True
+    ).stdout
+
+
 def test_a_grown_sample_has_about_the_elements_that_its_cell_says() -> None:
-    import operands
-    import scope
-    from cells import Cell
+    program = """
+import operands, scope
+from cells import Cell
+for name in ("softmax", "flip", "nn.functional.conv2d"):
+    cell = Cell(name, "float32", "contiguous", "forward", "512x512", "one")
+    first = operands.Operands(scope.entries([name])[0]).of(cell)[0][0]
+    print(first.ndim, first.numel())
+"""
+    found = [tuple(map(int, line.split())) for line in printed(program).splitlines()]
+    for (ndim, numel), wanted in zip(found, (2, 2, 4), strict=True):
+        assert ndim >= wanted and abs(numel / (1 << 18) - 1) < 0.1
 
-    for name, wanted in (("softmax", 2), ("flip", 2), ("nn.functional.conv2d", 4)):
-        arguments = operands.Operands(scope.entries([name])[0]).of(
-            Cell(name, "float32", "contiguous", "forward", "512x512", "one")
-        )
-        first = arguments[0][0]
-        assert first.ndim >= wanted and abs(first.numel() / (1 << 18) - 1) < 0.1
 
-
-def test_a_process_that_dies_costs_its_cell_alone(monkeypatch: pytest.MonkeyPatch) -> None:
-    import workers
-    from cells import Cell
-
-    def measure(_: object, cell: Cell) -> dict[str, str]:
-        if cell.layout == "rows":
-            os._exit(7)
-        return {"left_out": cell.layout}
-
-    monkeypatch.setattr(workers, "measure", measure)
-    cells = [
-        Cell("neg", "float32", layout, "forward", "small", "one") for layout in ("number", "rows", "offset")
-    ]
-    found = list(workers.run([(SimpleNamespace(), cells)], {}, float("inf")))
-    assert [row for _, row in found] == [
-        {"left_out": "number"},
-        {"failed": "the process ended with 7"},
-        {"left_out": "offset"},
+def test_a_process_that_dies_costs_its_cell_alone() -> None:
+    program = """
+import os, types, workers
+from cells import Cell
+def measure(_, cell):
+    if cell.layout == "rows":
+        os._exit(7)
+    return {"left_out": cell.layout}
+workers.measure = measure
+cells = [Cell("neg", "float32", layout, "forward", "small", "one") for layout in ("number", "rows", "offset")]
+for _, row in workers.run([(types.SimpleNamespace(), cells)], {}, float("inf")):
+    print(row)
+"""
+    assert printed(program).splitlines() == [
+        "{'left_out': 'number'}",
+        "{'failed': 'the process ended with 7'}",
+        "{'left_out': 'offset'}",
     ]
