@@ -107,6 +107,14 @@ def broadcast(
 
     Raises:
         ValueError: The rank is not in the group, or the ranks disagree.
+
+    Example:
+        >>> mica.distributed.init_process_group("threads", rank=0, world_size=1)
+        >>> x = mica.ones(2)
+        >>> mica.distributed.broadcast(x, src=0)
+        >>> x
+        tensor([1., 1.])
+        >>> mica.distributed.destroy_process_group()
     """
     ranks = group_of(group)
     return ended(ranks.start("broadcast", None, tensor, peer=root_of(ranks, src, group_src, "src")), async_op)
@@ -131,6 +139,14 @@ def all_gather_into_tensor(
 
     Raises:
         ValueError: `output_tensor` has not as many elements as all inputs, or the ranks disagree.
+
+    Example:
+        >>> mica.distributed.init_process_group("threads", rank=0, world_size=1)
+        >>> every = mica.zeros(2 * mica.distributed.get_world_size())
+        >>> mica.distributed.all_gather_into_tensor(every, mica.ones(2))
+        >>> every
+        tensor([1., 1.])
+        >>> mica.distributed.destroy_process_group()
     """
     ranks = group_of(group)
     if output_tensor.numel() != input_tensor.numel() * ranks.size():
@@ -161,6 +177,14 @@ def reduce_scatter_tensor(
 
     Raises:
         ValueError: `input` has not as many elements as all outputs, or the ranks disagree.
+
+    Example:
+        >>> mica.distributed.init_process_group("threads", rank=0, world_size=1)
+        >>> x = mica.zeros(2)
+        >>> mica.distributed.reduce_scatter_tensor(x, mica.ones(2 * mica.distributed.get_world_size()))
+        >>> x
+        tensor([1., 1.])
+        >>> mica.distributed.destroy_process_group()
     """
     ranks = group_of(group)
     if input.numel() != output.numel() * ranks.size():
@@ -197,6 +221,14 @@ def all_to_all_single(
 
     Raises:
         ValueError: The sizes are not those of the tensors, or the ranks disagree on them.
+
+    Example:
+        >>> mica.distributed.init_process_group("threads", rank=0, world_size=1)
+        >>> x = mica.zeros(2)
+        >>> mica.distributed.all_to_all_single(x, mica.ones(2))
+        >>> x
+        tensor([1., 1.])
+        >>> mica.distributed.destroy_process_group()
     """
     ranks = group_of(group)
     n = ranks.size()
@@ -223,6 +255,13 @@ def barrier(group: Any = None, async_op: bool = False, device_ids: Any = None, t
     Raises:
         NotImplementedError: A timeout is given for a call that does not wait.
         RuntimeError: A rank left, or did not come within the timeout.
+
+    Example:
+        >>> mica.distributed.init_process_group("threads", rank=0, world_size=1)
+        >>> mica.distributed.barrier()  # goes on when all ranks have come
+        >>> mica.distributed.barrier(async_op=True).wait()
+        True
+        >>> mica.distributed.destroy_process_group()
     """
     if async_op and timeout is not None:
         raise NotImplementedError(

@@ -25,6 +25,12 @@ class Work:
 
     As `torch.distributed.Work`. The tensors may not be read or written before `wait`.
 
+    Args:
+        started (object): What `mica.ops.collectives.start` gave.
+        finish (callable, optional): Called once after the end, by `wait`. Default: None.
+        explain (callable, optional): Gives more to say of an error, from its text. Default: None.
+        tensors (sequence of Tensor): Those that are written. Default: none.
+
     Example:
         >>> mica.distributed.init_process_group("threads", rank=0, world_size=1)
         >>> work = mica.distributed.all_reduce(mica.ones(2), async_op=True)
@@ -187,6 +193,21 @@ class ProcessGroup:
     """One rank's end of a group of ranks, made by `init_process_group` and `new_group`.
 
     As `torch.distributed.ProcessGroup`. `handle` is the object that the operators `mica.ops.collectives` take.
+
+    Args:
+        handle (object): The engine's group, of `mica.ops.collectives.open`.
+        ranks (sequence of int): Its ranks, numbered in the default group.
+        name (str): What names it alike on all its ranks.
+        backend (str): The engine: "threads", for example.
+        timeout (float): Seconds for each collective.
+        store (Store, optional): Where ranks tell each other of errors. Default: None, they do not.
+
+    Example:
+        >>> mica.distributed.init_process_group("threads", rank=0, world_size=1)
+        >>> group = mica.distributed.new_group([0])
+        >>> group.rank(), group.size(), group.name()
+        (0, 1, 'threads')
+        >>> mica.distributed.destroy_process_group()
     """
 
     def __init__(

@@ -43,6 +43,14 @@ class GroupMember(metaclass=_Member):
     """What `new_group` gives to ranks outside (`NON_GROUP_MEMBER`), and the default group (`WORLD`).
 
     As `torch.distributed.GroupMember`, and `torch.distributed.group` of the same attributes.
+
+    Example:
+        >>> mica.distributed.init_process_group("threads", rank=0, world_size=1)
+        >>> mica.distributed.GroupMember.WORLD.size()
+        1
+        >>> mica.distributed.new_group([0]) == mica.distributed.GroupMember.NON_GROUP_MEMBER
+        False
+        >>> mica.distributed.destroy_process_group()
     """
 
     NON_GROUP_MEMBER: Any = -100
@@ -58,6 +66,10 @@ def is_available() -> bool:
 
     Returns:
         bool: True.
+
+    Example:
+        >>> mica.distributed.is_available()
+        True
     """
     return True
 
@@ -72,6 +84,10 @@ def is_backend_available(backend: str) -> bool:
 
     Returns:
         bool: True where `init_process_group(backend)` finds it.
+
+    Example:
+        >>> mica.distributed.is_backend_available("threads")
+        True
     """
     try:
         mica.ops.collectives.close(mica.ops.collectives.open(backend.lower(), "", 0, 1, 1.0))
@@ -87,6 +103,13 @@ def is_gloo_available() -> bool:
 
     Returns:
         bool: True where it was.
+
+    Example:
+        >>> engine = "gloo" if mica.distributed.is_gloo_available() else "threads"
+        >>> mica.distributed.init_process_group(engine, rank=0, world_size=1)
+        >>> mica.distributed.get_backend() == engine
+        True
+        >>> mica.distributed.destroy_process_group()
     """
     return is_backend_available("gloo")
 
@@ -98,6 +121,14 @@ def is_initialized() -> bool:
 
     Returns:
         bool: True between `init_process_group` and `destroy_process_group`.
+
+    Example:
+        >>> mica.distributed.is_initialized()
+        False
+        >>> mica.distributed.init_process_group("threads", rank=0, world_size=1)
+        >>> mica.distributed.is_initialized()
+        True
+        >>> mica.distributed.destroy_process_group()
     """
     return state().default is not None
 
@@ -273,6 +304,13 @@ def new_group(
 
     Raises:
         ValueError: A rank is none of the default group's, or is given twice.
+
+    Example:
+        >>> mica.distributed.init_process_group("threads", rank=0, world_size=1)
+        >>> group = mica.distributed.new_group([0])
+        >>> mica.distributed.get_process_group_ranks(group)
+        [0]
+        >>> mica.distributed.destroy_process_group()
     """
     world = group_of(None)
     chosen = list(range(world.size())) if ranks is None else sorted(ranks) if sort_ranks else list(ranks)
@@ -302,6 +340,16 @@ def destroy_process_group(group: Any = None) -> None:
     Args:
         group (ProcessGroup, optional): Default: None, the default group with all others. For
             `GroupMember.NON_GROUP_MEMBER` nothing happens.
+
+    Example:
+        >>> mica.distributed.init_process_group("threads", rank=0, world_size=1)
+        >>> group = mica.distributed.new_group([0])
+        >>> mica.distributed.destroy_process_group(group)  # the default group stays
+        >>> mica.distributed.is_initialized()
+        True
+        >>> mica.distributed.destroy_process_group()
+        >>> mica.distributed.is_initialized()
+        False
     """
     if group is GroupMember.NON_GROUP_MEMBER:
         return

@@ -63,6 +63,14 @@ def all_gather(
 
     Raises:
         ValueError: The list has not a tensor for each rank, or the ranks disagree.
+
+    Example:
+        >>> mica.distributed.init_process_group("threads", rank=0, world_size=1)
+        >>> every = [mica.zeros(2)]  # one for each rank
+        >>> mica.distributed.all_gather(every, mica.ones(2))
+        >>> every
+        [tensor([1., 1.])]
+        >>> mica.distributed.destroy_process_group()
     """
     ranks = group_of(group)
     _check_one_each("all_gather", "tensor_list", tensor_list, ranks, None)
@@ -110,6 +118,14 @@ def all_to_all(
 
     Raises:
         ValueError: A list has not a tensor for each rank, or the ranks disagree on the sizes.
+
+    Example:
+        >>> mica.distributed.init_process_group("threads", rank=0, world_size=1)
+        >>> received = [mica.zeros(2)]
+        >>> mica.distributed.all_to_all(received, [mica.ones(2)])
+        >>> received
+        [tensor([1., 1.])]
+        >>> mica.distributed.destroy_process_group()
     """
     ranks = group_of(group)
     _check_one_each("all_to_all", "output_tensor_list", output_tensor_list, ranks, None)
@@ -149,6 +165,14 @@ def gather(
 
     Raises:
         ValueError: The list has not a tensor of that shape for each rank, or the ranks disagree.
+
+    Example:
+        >>> mica.distributed.init_process_group("threads", rank=0, world_size=1)
+        >>> every = [mica.zeros(2)]  # on rank 0 alone; None on the others
+        >>> mica.distributed.gather(mica.ones(2), every, dst=0)
+        >>> every
+        [tensor([1., 1.])]
+        >>> mica.distributed.destroy_process_group()
     """
     ranks = group_of(group)
     root = root_of(ranks, dst, group_dst, "dst", default=0)
@@ -188,6 +212,14 @@ def scatter(
 
     Raises:
         ValueError: The list has not a tensor of that shape for each rank, or the ranks disagree.
+
+    Example:
+        >>> mica.distributed.init_process_group("threads", rank=0, world_size=1)
+        >>> x = mica.zeros(2)
+        >>> mica.distributed.scatter(x, [mica.ones(2)], src=0)  # the list on rank 0 alone
+        >>> x
+        tensor([1., 1.])
+        >>> mica.distributed.destroy_process_group()
     """
     ranks = group_of(group)
     root = root_of(ranks, src, group_src, "src", default=0)
@@ -224,6 +256,14 @@ def reduce(
 
     Raises:
         ValueError: The rank is not in the group, or the ranks disagree.
+
+    Example:
+        >>> mica.distributed.init_process_group("threads", rank=0, world_size=1)
+        >>> x = mica.ones(2)
+        >>> mica.distributed.reduce(x, dst=0)
+        >>> x
+        tensor([1., 1.])
+        >>> mica.distributed.destroy_process_group()
     """
     ranks = group_of(group)
     root = root_of(ranks, dst, group_dst, "dst")
@@ -255,6 +295,14 @@ def reduce_scatter(
 
     Raises:
         ValueError: The list has not a tensor of that shape for each rank, or the ranks disagree.
+
+    Example:
+        >>> mica.distributed.init_process_group("threads", rank=0, world_size=1)
+        >>> x = mica.zeros(2)
+        >>> mica.distributed.reduce_scatter(x, [mica.ones(2)])
+        >>> x
+        tensor([1., 1.])
+        >>> mica.distributed.destroy_process_group()
     """
     ranks = group_of(group)
     _check_one_each("reduce_scatter", "input_list", input_list, ranks, output)

@@ -39,6 +39,21 @@ def isend(
 
     Raises:
         ValueError: The rank is not in the group, or is this one.
+
+    Example:
+        >>> from concurrent.futures import ThreadPoolExecutor
+        >>> def rank(r):
+        ...     mica.distributed.init_process_group("threads", rank=r, world_size=2)
+        ...     x = mica.full((2,), float(r))
+        ...     if r == 0:
+        ...         mica.distributed.isend(x, dst=1).wait()
+        ...     else:
+        ...         mica.distributed.recv(x, src=0)
+        ...     mica.distributed.destroy_process_group()
+        ...     return x
+        >>> with ThreadPoolExecutor(2) as pool:  # ranks that are threads
+        ...     list(pool.map(rank, range(2)))
+        [tensor([0., 0.]), tensor([0., 0.])]
     """
     ranks = group_of(group)
     return ranks.start("send", tensor, None, peer=root_of(ranks, dst, group_dst, "dst"), tag=tag)
@@ -65,6 +80,21 @@ def irecv(
     Raises:
         NotImplementedError: `src` is None.
         ValueError: The rank is not in the group, or is this one.
+
+    Example:
+        >>> from concurrent.futures import ThreadPoolExecutor
+        >>> def rank(r):
+        ...     mica.distributed.init_process_group("threads", rank=r, world_size=2)
+        ...     x = mica.full((2,), float(r))
+        ...     if r == 0:
+        ...         mica.distributed.send(x, dst=1)
+        ...     else:
+        ...         mica.distributed.irecv(x, src=0).wait()
+        ...     mica.distributed.destroy_process_group()
+        ...     return x
+        >>> with ThreadPoolExecutor(2) as pool:  # ranks that are threads
+        ...     list(pool.map(rank, range(2)))
+        [tensor([0., 0.]), tensor([0., 0.])]
     """
     ranks = group_of(group)
     return ranks.start("recv", None, tensor, peer=_sender(ranks, src, group_src), tag=tag)
@@ -87,6 +117,21 @@ def send(
 
     Raises:
         RuntimeError: The other rank left, or did not receive within the timeout.
+
+    Example:
+        >>> from concurrent.futures import ThreadPoolExecutor
+        >>> def rank(r):
+        ...     mica.distributed.init_process_group("threads", rank=r, world_size=2)
+        ...     x = mica.full((2,), float(r))
+        ...     if r == 0:
+        ...         mica.distributed.send(x, dst=1)
+        ...     else:
+        ...         mica.distributed.recv(x, src=0)
+        ...     mica.distributed.destroy_process_group()
+        ...     return x
+        >>> with ThreadPoolExecutor(2) as pool:  # ranks that are threads
+        ...     list(pool.map(rank, range(2)))
+        [tensor([0., 0.]), tensor([0., 0.])]
     """
     isend(tensor, dst, group, tag, group_dst).wait()
 
@@ -112,6 +157,21 @@ def recv(
     Raises:
         NotImplementedError: `src` is None.
         RuntimeError: The other rank left, or did not send within the timeout.
+
+    Example:
+        >>> from concurrent.futures import ThreadPoolExecutor
+        >>> def rank(r):
+        ...     mica.distributed.init_process_group("threads", rank=r, world_size=2)
+        ...     x = mica.full((2,), float(r))
+        ...     if r == 0:
+        ...         mica.distributed.send(x, dst=1)
+        ...     else:
+        ...         mica.distributed.recv(x, src=0)
+        ...     mica.distributed.destroy_process_group()
+        ...     return x
+        >>> with ThreadPoolExecutor(2) as pool:  # ranks that are threads
+        ...     list(pool.map(rank, range(2)))
+        [tensor([0., 0.]), tensor([0., 0.])]
     """
     irecv(tensor, src, group, tag, group_src).wait()
     if src is not None:
@@ -135,6 +195,20 @@ class P2POp:
 
     Raises:
         ValueError: `op` is neither, or the rank is not in the group.
+
+    Example:
+        >>> from concurrent.futures import ThreadPoolExecutor
+        >>> def rank(r):
+        ...     mica.distributed.init_process_group("threads", rank=r, world_size=2)
+        ...     x = mica.full((2,), float(r))
+        ...     op = mica.distributed.isend if r == 0 else mica.distributed.irecv
+        ...     message = mica.distributed.P2POp(op, x, peer=1 - r)
+        ...     mica.distributed.batch_isend_irecv([message])[0].wait()
+        ...     mica.distributed.destroy_process_group()
+        ...     return x
+        >>> with ThreadPoolExecutor(2) as pool:  # ranks that are threads
+        ...     list(pool.map(rank, range(2)))
+        [tensor([0., 0.]), tensor([0., 0.])]
     """
 
     def __init__(
@@ -167,6 +241,21 @@ def batch_isend_irecv(p2p_op_list: Sequence[P2POp]) -> list[Work]:
 
     Raises:
         ValueError: The list is empty, or holds something else.
+
+    Example:
+        >>> from concurrent.futures import ThreadPoolExecutor
+        >>> def rank(r):
+        ...     mica.distributed.init_process_group("threads", rank=r, world_size=2)
+        ...     x, y = mica.full((2,), float(r)), mica.zeros(2)
+        ...     there = mica.distributed.P2POp(mica.distributed.isend, x, peer=1 - r)
+        ...     back = mica.distributed.P2POp(mica.distributed.irecv, y, peer=1 - r)
+        ...     for work in mica.distributed.batch_isend_irecv([there, back]):
+        ...         work.wait()
+        ...     mica.distributed.destroy_process_group()
+        ...     return y
+        >>> with ThreadPoolExecutor(2) as pool:  # ranks that are threads
+        ...     list(pool.map(rank, range(2)))
+        [tensor([1., 1.]), tensor([0., 0.])]
     """
     if not p2p_op_list or not all(isinstance(one, P2POp) for one in p2p_op_list):
         raise ValueError(

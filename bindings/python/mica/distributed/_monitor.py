@@ -37,6 +37,22 @@ def monitored_barrier(group: Any = None, timeout: Any = None, wait_all_ranks: bo
 
     Raises:
         DistBackendError: A rank did not come within the timeout. Leave the group after it.
+
+    Example:
+        >>> from concurrent.futures import ThreadPoolExecutor
+        >>> from datetime import timedelta
+        >>> def rank(r):
+        ...     mica.distributed.init_process_group("threads", rank=r, world_size=2)
+        ...     try:
+        ...         if r == 0:  # the other rank does not come
+        ...             mica.distributed.monitored_barrier(timeout=timedelta(seconds=0.1))
+        ...     except mica.distributed.DistBackendError as error:
+        ...         print(error)
+        ...     mica.distributed.destroy_process_group()
+        >>> with ThreadPoolExecutor(2) as pool:  # ranks that are threads
+        ...     list(pool.map(rank, range(2)))
+        Rank (1) failed to pass monitored_barrier within (0.1) s.
+        [None, None]
     """
     ranks = group_of(group)
     seconds = ranks.timeout if timeout is None else timeout.total_seconds()

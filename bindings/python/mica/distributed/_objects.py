@@ -81,6 +81,14 @@ def all_gather_object(object_list: list[Any], obj: Any, group: Any = None) -> No
 
     Raises:
         ValueError: The list has not a place for each rank.
+
+    Example:
+        >>> mica.distributed.init_process_group("threads", rank=0, world_size=1)
+        >>> every = [None]  # one place for each rank
+        >>> mica.distributed.all_gather_object(every, {"loss": 0.5})
+        >>> every
+        [{'loss': 0.5}]
+        >>> mica.distributed.destroy_process_group()
     """
     ranks = group_of(group)
     _check_places(object_list, ranks, "object_list")
@@ -123,6 +131,14 @@ def gather_object(
 
     Raises:
         ValueError: The list has not a place for each rank.
+
+    Example:
+        >>> mica.distributed.init_process_group("threads", rank=0, world_size=1)
+        >>> every = [None]  # on rank 0 alone; None on the others
+        >>> mica.distributed.gather_object({"loss": 0.5}, every, dst=0)
+        >>> every
+        [{'loss': 0.5}]
+        >>> mica.distributed.destroy_process_group()
     """
     ranks = group_of(group)
     root = root_of(ranks, dst, group_dst, "dst", default=0)
@@ -158,6 +174,14 @@ def broadcast_object_list(
 
     Raises:
         ValueError: The rank is not in the group, or the lists differ in length.
+
+    Example:
+        >>> mica.distributed.init_process_group("threads", rank=0, world_size=1)
+        >>> objects = ["run 7", {"lr": 0.1}]  # on the other ranks [None, None]
+        >>> mica.distributed.broadcast_object_list(objects, src=0)
+        >>> objects
+        ['run 7', {'lr': 0.1}]
+        >>> mica.distributed.destroy_process_group()
     """
     ranks = group_of(group)
     root = root_of(ranks, src, group_src, "src", default=0)
@@ -201,6 +225,14 @@ def scatter_object_list(
 
     Raises:
         ValueError: A list has not as many places.
+
+    Example:
+        >>> mica.distributed.init_process_group("threads", rank=0, world_size=1)
+        >>> mine = [None]
+        >>> mica.distributed.scatter_object_list(mine, ["part 0"], src=0)  # the second list on rank 0 alone
+        >>> mine
+        ['part 0']
+        >>> mica.distributed.destroy_process_group()
     """
     ranks = group_of(group)
     if not isinstance(scatter_object_output_list, list) or not scatter_object_output_list:
@@ -240,6 +272,21 @@ def send_object_list(
 
     Raises:
         ValueError: The rank is not in the group.
+
+    Example:
+        >>> from concurrent.futures import ThreadPoolExecutor
+        >>> def rank(r):
+        ...     mica.distributed.init_process_group("threads", rank=r, world_size=2)
+        ...     objects = ["run 7", {"lr": 0.1}] if r == 0 else [None, None]
+        ...     if r == 0:
+        ...         mica.distributed.send_object_list(objects, dst=1)
+        ...     else:
+        ...         mica.distributed.recv_object_list(objects, src=0)
+        ...     mica.distributed.destroy_process_group()
+        ...     return objects
+        >>> with ThreadPoolExecutor(2) as pool:  # ranks that are threads
+        ...     list(pool.map(rank, range(2)))
+        [['run 7', {'lr': 0.1}], ['run 7', {'lr': 0.1}]]
     """
     packed = [_packed(obj) for obj in object_list]
     send(mica.tensor([p.numel() for p in packed], dtype=mica.int64), dst, group, group_dst=group_dst)
@@ -272,6 +319,21 @@ def recv_object_list(
     Raises:
         NotImplementedError: No rank is given.
         ValueError: The rank is not in the group.
+
+    Example:
+        >>> from concurrent.futures import ThreadPoolExecutor
+        >>> def rank(r):
+        ...     mica.distributed.init_process_group("threads", rank=r, world_size=2)
+        ...     objects = ["run 7", {"lr": 0.1}] if r == 0 else [None, None]
+        ...     if r == 0:
+        ...         mica.distributed.send_object_list(objects, dst=1)
+        ...     else:
+        ...         mica.distributed.recv_object_list(objects, src=0)
+        ...     mica.distributed.destroy_process_group()
+        ...     return objects
+        >>> with ThreadPoolExecutor(2) as pool:  # ranks that are threads
+        ...     list(pool.map(rank, range(2)))
+        [['run 7', {'lr': 0.1}], ['run 7', {'lr': 0.1}]]
     """
     sizes = mica.empty(len(object_list), dtype=mica.int64)
     sender = recv(sizes, src, group, group_src=group_src)

@@ -34,6 +34,12 @@ def get_rank(group: Any = None) -> int:
 
     Raises:
         ValueError: There is no default group.
+
+    Example:
+        >>> mica.distributed.init_process_group("threads", rank=0, world_size=1)
+        >>> mica.distributed.get_rank()
+        0
+        >>> mica.distributed.destroy_process_group()
     """
     return -1 if group is GroupMember.NON_GROUP_MEMBER else group_of(group).rank()
 
@@ -51,6 +57,12 @@ def get_world_size(group: Any = None) -> int:
 
     Raises:
         ValueError: There is no default group.
+
+    Example:
+        >>> mica.distributed.init_process_group("threads", rank=0, world_size=1)
+        >>> mica.distributed.get_world_size()
+        1
+        >>> mica.distributed.destroy_process_group()
     """
     return -1 if group is GroupMember.NON_GROUP_MEMBER else group_of(group).size()
 
@@ -68,6 +80,12 @@ def get_backend(group: Any = None) -> str:
 
     Raises:
         ValueError: There is no default group.
+
+    Example:
+        >>> mica.distributed.init_process_group("threads", rank=0, world_size=1)
+        >>> mica.distributed.get_backend()
+        'threads'
+        >>> mica.distributed.destroy_process_group()
     """
     return group_of(group).name()
 
@@ -82,6 +100,13 @@ def get_process_group_ranks(group: Any) -> list[int]:
 
     Returns:
         list of int: Numbered in the default group, in the order of the group.
+
+    Example:
+        >>> mica.distributed.init_process_group("threads", rank=0, world_size=1)
+        >>> group = mica.distributed.new_group([0])
+        >>> mica.distributed.get_process_group_ranks(group)
+        [0]
+        >>> mica.distributed.destroy_process_group()
     """
     return group_of(group).ranks()
 
@@ -100,6 +125,13 @@ def get_global_rank(group: Any, group_rank: int) -> int:
 
     Raises:
         ValueError: The group has no such rank.
+
+    Example:
+        >>> mica.distributed.init_process_group("threads", rank=0, world_size=1)
+        >>> group = mica.distributed.new_group([0])
+        >>> mica.distributed.get_global_rank(group, 0)
+        0
+        >>> mica.distributed.destroy_process_group()
     """
     ranks = group_of(group).ranks()
     if not 0 <= group_rank < len(ranks):
@@ -121,6 +153,13 @@ def get_group_rank(group: Any, global_rank: int) -> int:
 
     Raises:
         ValueError: The rank is not in the group.
+
+    Example:
+        >>> mica.distributed.init_process_group("threads", rank=0, world_size=1)
+        >>> group = mica.distributed.new_group([0])
+        >>> mica.distributed.get_group_rank(group, 0)
+        0
+        >>> mica.distributed.destroy_process_group()
     """
     return group_of(group).place(global_rank)
 
@@ -138,6 +177,10 @@ def get_node_local_rank(fallback_rank: int | None = None) -> int:
 
     Raises:
         RuntimeError: Neither is there.
+
+    Example:
+        >>> mica.distributed.get_node_local_rank(fallback_rank=0)
+        0
     """
     if "LOCAL_RANK" in os.environ:
         return int(os.environ["LOCAL_RANK"])
@@ -162,6 +205,10 @@ def get_default_backend_for_device(device: Any) -> str:
 
     Raises:
         ValueError: The device has none.
+
+    Example:
+        >>> mica.distributed.get_default_backend_for_device("cpu")
+        'gloo'
     """
     if mica.device(device).type != "cpu":
         raise ValueError(
@@ -177,5 +224,9 @@ def is_torchelastic_launched() -> bool:
 
     Returns:
         bool: True where TORCHELASTIC_RUN_ID is in the environment.
+
+    Example:
+        >>> mica.distributed.is_torchelastic_launched()
+        False
     """
     return "TORCHELASTIC_RUN_ID" in os.environ

@@ -70,6 +70,13 @@ def rendezvous(
         RuntimeError: The address is none of those.
         ValueError: Something is missing.
         DistNetworkError: The store was not reached in time, or its port is in use.
+
+    Example:
+        >>> import tempfile
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     store, rank, world_size = mica.distributed.rendezvous(f"file://{folder}/ranks?rank=0&world_size=1")
+        ...     store.add("come", 1), rank, world_size
+        (1, 0, 1)
     """
     parts = urllib.parse.urlsplit(url)
     query = dict(urllib.parse.parse_qsl(parts.query))

@@ -89,6 +89,17 @@ class Store:
     """A table of keys and bytes that all ranks see.
 
     As `torch.distributed.Store`. Use `TCPStore`, `FileStore`, `HashStore` or `PrefixStore`.
+
+    Args:
+        timeout (timedelta): How long `get` and `wait` wait for a key. Default: 5 minutes.
+
+    Example:
+        >>> store = mica.distributed.HashStore()
+        >>> isinstance(store, mica.distributed.Store)
+        True
+        >>> store.set("a", "1")
+        >>> store.get("a")
+        b'1'
     """
 
     def __init__(self, timeout: datetime.timedelta = datetime.timedelta(minutes=5)) -> None:

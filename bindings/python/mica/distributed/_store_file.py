@@ -34,6 +34,14 @@ class FileStore(Store):
 
     Raises:
         DistStoreError: The file cannot be opened, or holds something else.
+
+    Example:
+        >>> import tempfile
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     store = mica.distributed.FileStore(f"{folder}/ranks", 1)
+        ...     store.set("a", "1")
+        ...     store.get("a")
+        b'1'
     """
 
     def __init__(self, file_name: str, world_size: int = -1) -> None:

@@ -50,6 +50,12 @@ def get_args_parser() -> argparse.ArgumentParser:
 
     Returns:
         ArgumentParser: Every option is spelled with hyphens or underscores.
+
+    Example:
+        >>> from mica.distributed import run
+        >>> args = run.get_args_parser().parse_args(["--nproc-per-node", "2", "train.py", "--epochs", "3"])
+        >>> args.nproc_per_node, args.training_script, args.training_script_args
+        ('2', 'train.py', ['--epochs', '3'])
     """
     parser = argparse.ArgumentParser(
         prog="python -m mica.distributed.run",
@@ -222,6 +228,12 @@ def run(args: argparse.Namespace) -> int:
     Raises:
         NotImplementedError: An option asks for something that is not there.
         ValueError: An option has no such value.
+
+    Example:
+        >>> from mica.distributed import run
+        >>> args = run.get_args_parser().parse_args(["--nproc-per-node", "2", "--no-python", "true"])
+        >>> run.run(args)
+        0
     """
     _check(args)
     ranks, command = _ranks(args), _command(args)
@@ -263,6 +275,13 @@ def main(args: Sequence[str] | None = None) -> None:
 
     Args:
         args (sequence of str, optional): The arguments. Default: None, those of this process.
+
+    Example:
+        >>> import glob
+        >>> from mica.distributed import run
+        >>> run.main(["--nproc-per-node", "2", "--no-python", "sh", "-c", "echo $WORLD_SIZE > rank$RANK.txt"])
+        >>> sorted(glob.glob("rank*.txt"))
+        ['rank0.txt', 'rank1.txt']
     """
     parser = get_args_parser()
     parsed = parser.parse_args(args)

@@ -25,6 +25,24 @@ class GradBucket:
     """What a communication hook gets: the gradients of some parameters in one piece of memory.
 
     As `torch.distributed.GradBucket`.
+
+    Args:
+        index (int): Its place among the others, from 0, the one that is reduced first.
+        parameters (sequence of Tensor): The parameters, in the order of the memory.
+        is_last (bool): Whether no other bucket comes after it.
+
+    Example:
+        >>> mica.distributed.init_process_group("threads", rank=0, world_size=1)
+        >>> model = mica.nn.parallel.DistributedDataParallel(mica.nn.Linear(2, 1))
+        >>> def hook(state, bucket):
+        ...     print(bucket.index(), bucket.is_last(), bucket.buffer())
+        ...     done = mica.futures.Future()
+        ...     done.set_result(bucket.buffer())
+        ...     return done
+        >>> model.register_comm_hook(None, hook)
+        >>> model(mica.ones(1, 2)).sum().backward()
+        0 True tensor([1., 1., 1.])
+        >>> mica.distributed.destroy_process_group()
     """
 
     def __init__(self, index: int, parameters: Sequence[Tensor], is_last: bool) -> None:

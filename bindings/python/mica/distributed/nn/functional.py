@@ -53,6 +53,18 @@ def all_reduce(tensor: Tensor, op: Any = ReduceOp.SUM, group: Any = None) -> Ten
 
     Raises:
         ValueError: The ranks disagree.
+
+    Example:
+        >>> from mica.distributed.nn import functional
+        >>> mica.distributed.init_process_group("threads", rank=0, world_size=1)
+        >>> x = mica.ones(2, requires_grad=True)
+        >>> y = functional.all_reduce(x)
+        >>> y.detach()
+        tensor([1., 1.])
+        >>> y.sum().backward()
+        >>> x.grad
+        tensor([1., 1.])
+        >>> mica.distributed.destroy_process_group()
     """
     reduced: Tensor = mica.ops.collectives.all_reduce(
         tensor.contiguous(), group_of(group).handle, reduction_name(op)
@@ -76,6 +88,18 @@ def reduce(tensor: Tensor, dst: int, op: Any = ReduceOp.SUM, group: Any = None) 
 
     Raises:
         ValueError: The rank is not in the group, or the ranks disagree.
+
+    Example:
+        >>> from mica.distributed.nn import functional
+        >>> mica.distributed.init_process_group("threads", rank=0, world_size=1)
+        >>> x = mica.ones(2, requires_grad=True)
+        >>> y = functional.reduce(x, dst=0)
+        >>> y.detach()
+        tensor([1., 1.])
+        >>> y.sum().backward()
+        >>> x.grad
+        tensor([1., 1.])
+        >>> mica.distributed.destroy_process_group()
     """
     ranks = group_of(group)
     here = ranks.place(dst) == ranks.rank()
@@ -98,6 +122,18 @@ def broadcast(tensor: Tensor, src: int, group: Any = None) -> Tensor:
 
     Raises:
         ValueError: The rank is not in the group, or the ranks disagree.
+
+    Example:
+        >>> from mica.distributed.nn import functional
+        >>> mica.distributed.init_process_group("threads", rank=0, world_size=1)
+        >>> x = mica.ones(2, requires_grad=True)
+        >>> y = functional.broadcast(x, src=0)
+        >>> y.detach()
+        tensor([1., 1.])
+        >>> y.sum().backward()
+        >>> x.grad
+        tensor([1., 1.])
+        >>> mica.distributed.destroy_process_group()
     """
     ranks = group_of(group)
     sent: Tensor = mica.ops.collectives.broadcast(tensor.contiguous(), ranks.handle, ranks.place(src))
@@ -118,6 +154,16 @@ def all_gather(tensor: Tensor, group: Any = None) -> tuple[Tensor, ...]:
 
     Raises:
         ValueError: The ranks disagree.
+
+    Example:
+        >>> from mica.distributed.nn import functional
+        >>> mica.distributed.init_process_group("threads", rank=0, world_size=1)
+        >>> x = mica.ones(2, requires_grad=True)
+        >>> every = functional.all_gather(x)
+        >>> mica.cat(every).sum().backward()
+        >>> len(every), x.grad
+        (1, tensor([1., 1.]))
+        >>> mica.distributed.destroy_process_group()
     """
     joined: Tensor = mica.ops.collectives.all_gather(tensor.contiguous().unsqueeze(0), group_of(group).handle)
     return tuple(joined.unbind())
@@ -138,6 +184,16 @@ def gather(tensor: Tensor, dst: int = 0, group: Any = None) -> tuple[Tensor, ...
 
     Raises:
         ValueError: The rank is not in the group, or the ranks disagree.
+
+    Example:
+        >>> from mica.distributed.nn import functional
+        >>> mica.distributed.init_process_group("threads", rank=0, world_size=1)
+        >>> x = mica.ones(2, requires_grad=True)
+        >>> every = functional.gather(x, dst=0)
+        >>> mica.cat(every).sum().backward()
+        >>> len(every), x.grad
+        (1, tensor([1., 1.]))
+        >>> mica.distributed.destroy_process_group()
     """
     ranks = group_of(group)
     joined: Tensor = mica.ops.collectives.gather(
@@ -162,6 +218,16 @@ def scatter(tensors: Sequence[Tensor], src: int = 0, group: Any = None) -> Tenso
 
     Raises:
         ValueError: There is not one for each rank, the rank is not in the group, or the ranks disagree.
+
+    Example:
+        >>> from mica.distributed.nn import functional
+        >>> mica.distributed.init_process_group("threads", rank=0, world_size=1)
+        >>> x = mica.ones(2, requires_grad=True)
+        >>> part = functional.scatter([x], src=0)
+        >>> part.sum().backward()
+        >>> part.detach(), x.grad
+        (tensor([1., 1.]), tensor([1., 1.]))
+        >>> mica.distributed.destroy_process_group()
     """
     ranks = group_of(group)
     if len(tensors) != ranks.size():
@@ -190,6 +256,16 @@ def reduce_scatter(
 
     Raises:
         ValueError: There is not one for each rank, or the ranks disagree.
+
+    Example:
+        >>> from mica.distributed.nn import functional
+        >>> mica.distributed.init_process_group("threads", rank=0, world_size=1)
+        >>> x = mica.ones(2, requires_grad=True)
+        >>> part = functional.reduce_scatter(mica.empty(2), [x])
+        >>> part.sum().backward()
+        >>> part.detach(), x.grad
+        (tensor([1., 1.]), tensor([1., 1.]))
+        >>> mica.distributed.destroy_process_group()
     """
     ranks = group_of(group)
     if len(input_list) != ranks.size():
@@ -226,6 +302,16 @@ def all_to_all_single(
 
     Raises:
         ValueError: The sizes are not those of the tensors, or the ranks disagree on them.
+
+    Example:
+        >>> from mica.distributed.nn import functional
+        >>> mica.distributed.init_process_group("threads", rank=0, world_size=1)
+        >>> x = mica.ones(2, requires_grad=True)
+        >>> received = functional.all_to_all_single(mica.empty(2), x)
+        >>> received.sum().backward()
+        >>> received.detach(), x.grad
+        (tensor([1., 1.]), tensor([1., 1.]))
+        >>> mica.distributed.destroy_process_group()
     """
     ranks = group_of(group)
     n = ranks.size()
@@ -253,6 +339,16 @@ def all_to_all(
 
     Raises:
         ValueError: There is not one for each rank, or the ranks disagree on their sizes.
+
+    Example:
+        >>> from mica.distributed.nn import functional
+        >>> mica.distributed.init_process_group("threads", rank=0, world_size=1)
+        >>> x = mica.ones(2, requires_grad=True)
+        >>> (received,) = functional.all_to_all([mica.empty(2)], [x])
+        >>> received.sum().backward()
+        >>> received.detach(), x.grad
+        (tensor([1., 1.]), tensor([1., 1.]))
+        >>> mica.distributed.destroy_process_group()
     """
     ranks = group_of(group)
     for what, tensors in (("output", output_tensor_list), ("input", input_tensor_list)):

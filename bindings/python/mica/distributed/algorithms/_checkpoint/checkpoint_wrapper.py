@@ -32,6 +32,12 @@ class CheckpointImpl(enum.Enum):
     """How a forward is computed anew: by another backward within the first one, or without.
 
     As `torch.distributed.algorithms._checkpoint.checkpoint_wrapper.CheckpointImpl`.
+
+    Example:
+        >>> from mica.distributed.algorithms._checkpoint.checkpoint_wrapper import CheckpointImpl, checkpoint_wrapper
+        >>> block = checkpoint_wrapper(mica.nn.Linear(2, 3), CheckpointImpl.REENTRANT)
+        >>> block.checkpoint_impl.name
+        'REENTRANT'
     """
 
     REENTRANT = enum.auto()
@@ -50,6 +56,14 @@ class ActivationWrapper(nn.Module):
 
     Args:
         mod (Module): The other one.
+
+    Example:
+        >>> from mica.distributed.algorithms._checkpoint.checkpoint_wrapper import ActivationWrapper
+        >>> block = ActivationWrapper(mica.nn.Linear(2, 3))
+        >>> block.in_features
+        2
+        >>> sorted(block.state_dict())
+        ['bias', 'weight']
     """
 
     def __init__(self, mod: nn.Module) -> None:
@@ -93,6 +107,17 @@ class OffloadWrapper(ActivationWrapper):
     """A module that keeps what it saves for backward on the CPU.
 
     As `torch.distributed.algorithms._checkpoint.checkpoint_wrapper.OffloadWrapper`.
+
+    Args:
+        mod (Module): The module.
+
+    Example:
+        >>> from mica.distributed.algorithms._checkpoint.checkpoint_wrapper import OffloadWrapper
+        >>> block = OffloadWrapper(mica.nn.Tanh())
+        >>> x = mica.zeros(2, requires_grad=True)
+        >>> block(x).sum().backward()
+        >>> x.grad
+        tensor([1., 1.])
     """
 
     def forward(self, *args: Any, **kwargs: Any) -> Any:
@@ -120,6 +145,14 @@ class CheckpointWrapper(ActivationWrapper):
         checkpoint_fn (callable, optional): Called as `checkpoint_fn(mod, *args, **kwargs)` in the place of
             `mica.utils.checkpoint.checkpoint`. Default: None.
         checkpoint_fn_kwargs (Any): Further arguments of each of these calls.
+
+    Example:
+        >>> from mica.distributed.algorithms._checkpoint.checkpoint_wrapper import CheckpointWrapper
+        >>> block = CheckpointWrapper(mica.nn.Sequential(mica.nn.Linear(2, 3), mica.nn.ReLU()))
+        >>> x = mica.ones(1, 2, requires_grad=True)
+        >>> block(x).sum().backward()
+        >>> x.grad.shape
+        mica.Size([1, 2])
     """
 
     def __init__(
@@ -168,6 +201,12 @@ def offload_wrapper(module: nn.Module) -> nn.Module:
 
     Returns:
         Module: The wrapper.
+
+    Example:
+        >>> from mica.distributed.algorithms._checkpoint.checkpoint_wrapper import offload_wrapper
+        >>> block = offload_wrapper(mica.nn.Linear(2, 3))
+        >>> type(block).__name__
+        'OffloadWrapper'
     """
     return OffloadWrapper(module)
 
@@ -218,6 +257,13 @@ def apply_activation_checkpointing(
 
     Raises:
         NotImplementedError: A policy is given.
+
+    Example:
+        >>> from mica.distributed.algorithms._checkpoint.checkpoint_wrapper import apply_activation_checkpointing
+        >>> model = mica.nn.Sequential(mica.nn.Linear(2, 3), mica.nn.ReLU())
+        >>> apply_activation_checkpointing(model, check_fn=lambda m: isinstance(m, mica.nn.Linear))
+        >>> [type(m).__name__ for m in model]
+        ['CheckpointWrapper', 'ReLU']
     """
     if auto_wrap_policy is not None:
         raise NotImplementedError(

@@ -39,6 +39,16 @@ def allreduce_hook(process_group: Any, bucket: Any) -> Future[Any]:
 
     Returns:
         Future: Of the averages.
+
+    Example:
+        >>> from mica.distributed.algorithms.ddp_comm_hooks import default_hooks
+        >>> mica.distributed.init_process_group("threads", rank=0, world_size=1)
+        >>> model = mica.nn.parallel.DistributedDataParallel(mica.nn.Linear(2, 1))
+        >>> model.register_comm_hook(None, default_hooks.allreduce_hook)
+        >>> model(mica.full((1, 2), 2049.0)).sum().backward()
+        >>> model.module.weight.grad
+        tensor([[2049., 2049.]])
+        >>> mica.distributed.destroy_process_group()
     """
     return _averaged(process_group, bucket.buffer())
 
@@ -60,6 +70,16 @@ def fp16_compress_hook(process_group: Any, bucket: Any) -> Future[Any]:
 
     Returns:
         Future: Of the averages, in the gradients' dtype.
+
+    Example:
+        >>> from mica.distributed.algorithms.ddp_comm_hooks import default_hooks
+        >>> mica.distributed.init_process_group("threads", rank=0, world_size=1)
+        >>> model = mica.nn.parallel.DistributedDataParallel(mica.nn.Linear(2, 1))
+        >>> model.register_comm_hook(None, default_hooks.fp16_compress_hook)
+        >>> model(mica.full((1, 2), 2049.0)).sum().backward()
+        >>> model.module.weight.grad  # rounded to float16 on the way
+        tensor([[2048., 2048.]])
+        >>> mica.distributed.destroy_process_group()
     """
     return _compressed(mica.float16, process_group, bucket)
 
@@ -75,6 +95,16 @@ def bf16_compress_hook(process_group: Any, bucket: Any) -> Future[Any]:
 
     Returns:
         Future: Of the averages, in the gradients' dtype.
+
+    Example:
+        >>> from mica.distributed.algorithms.ddp_comm_hooks import default_hooks
+        >>> mica.distributed.init_process_group("threads", rank=0, world_size=1)
+        >>> model = mica.nn.parallel.DistributedDataParallel(mica.nn.Linear(2, 1))
+        >>> model.register_comm_hook(None, default_hooks.bf16_compress_hook)
+        >>> model(mica.full((1, 2), 257.0)).sum().backward()
+        >>> model.module.weight.grad  # rounded to bfloat16 on the way
+        tensor([[256., 256.]])
+        >>> mica.distributed.destroy_process_group()
     """
     return _compressed(mica.bfloat16, process_group, bucket)
 
@@ -98,6 +128,16 @@ def fp16_compress_wrapper(hook: Callable[[Any, Any], Future[Any]]) -> Callable[[
 
     Returns:
         callable: A hook with the same state.
+
+    Example:
+        >>> from mica.distributed.algorithms.ddp_comm_hooks import default_hooks
+        >>> mica.distributed.init_process_group("threads", rank=0, world_size=1)
+        >>> model = mica.nn.parallel.DistributedDataParallel(mica.nn.Linear(2, 1))
+        >>> model.register_comm_hook(None, default_hooks.fp16_compress_wrapper(default_hooks.allreduce_hook))
+        >>> model(mica.full((1, 2), 2049.0)).sum().backward()
+        >>> model.module.weight.grad  # rounded to float16 on the way
+        tensor([[2048., 2048.]])
+        >>> mica.distributed.destroy_process_group()
     """
     return _wrapped(mica.float16, hook)
 
@@ -112,5 +152,15 @@ def bf16_compress_wrapper(hook: Callable[[Any, Any], Future[Any]]) -> Callable[[
 
     Returns:
         callable: A hook with the same state.
+
+    Example:
+        >>> from mica.distributed.algorithms.ddp_comm_hooks import default_hooks
+        >>> mica.distributed.init_process_group("threads", rank=0, world_size=1)
+        >>> model = mica.nn.parallel.DistributedDataParallel(mica.nn.Linear(2, 1))
+        >>> model.register_comm_hook(None, default_hooks.bf16_compress_wrapper(default_hooks.allreduce_hook))
+        >>> model(mica.full((1, 2), 257.0)).sum().backward()
+        >>> model.module.weight.grad  # rounded to bfloat16 on the way
+        tensor([[256., 256.]])
+        >>> mica.distributed.destroy_process_group()
     """
     return _wrapped(mica.bfloat16, hook)

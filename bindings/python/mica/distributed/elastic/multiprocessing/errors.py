@@ -52,6 +52,22 @@ def record(fn: Callable[_P, _R], error_handler: Any = None) -> Callable[_P, _R]:
 
     Raises:
         NotImplementedError: `error_handler` is given.
+
+    Example:
+        >>> import json, os
+        >>> from mica.distributed.elastic.multiprocessing.errors import record
+        >>> @record
+        ... def main():
+        ...     raise ValueError("no data")
+        >>> os.environ["TORCHELASTIC_ERROR_FILE"] = "error.json"  # launchers do
+        >>> main()
+        Traceback (most recent call last):
+            ...
+        ValueError: no data
+        >>> with open("error.json") as file:
+        ...     json.load(file)["message"]["message"]
+        'ValueError: no data'
+        >>> del os.environ["TORCHELASTIC_ERROR_FILE"]
     """
     if error_handler is not None:
         raise NotImplementedError(
