@@ -208,9 +208,14 @@ class _Ended(BaseException):
     """A signal asks this process to end."""
 
 
+def _go_on(number: int, frame: FrameType | None) -> None:
+    """Another signal must not break off the ending; SIG_IGN in the place of this is an error for one that waits."""
+
+
 def _stop(number: int, frame: FrameType | None) -> None:
-    for other in _ENDING:  # one that comes with it must not break off the ending
-        signal.signal(other, signal.SIG_IGN)
+    for other in _ENDING:
+        if signal.getsignal(other) != signal.SIG_IGN:
+            signal.signal(other, _go_on)
     raise _Ended(number)
 
 
@@ -258,7 +263,7 @@ def run(args: argparse.Namespace) -> int:
         status = 128 + int(ended.args[0])
     finally:
         for number in before:
-            signal.signal(number, signal.SIG_IGN)
+            signal.signal(number, _go_on)
         if status:
             _end(processes)
         for process in processes:
