@@ -46,6 +46,11 @@ def ended(work: Work, async_op: bool, timeout: Any = None) -> Work | None:
     return None
 
 
+def splits_of(tensor: Tensor, sizes: Sequence[int] | None, group: ProcessGroup) -> Sequence[int]:
+    """The rows of each rank's part: those given, or equal ones."""
+    return sizes or [tensor.size(0) // group.size()] * group.size()
+
+
 def reduction_name(op: Any) -> str:
     if not isinstance(op, ReduceOp):
         raise TypeError(f"The reduction ({op!r}) is none of mica.distributed.ReduceOp.")
@@ -231,10 +236,8 @@ def all_to_all_single(
         >>> mica.distributed.destroy_process_group()
     """
     ranks = group_of(group)
-    n = ranks.size()
-    outputs = output_split_sizes or [output.size(0) // n] * n
-    inputs = input_split_sizes or [input.size(0) // n] * n
-    return ended(ranks.start("all_to_all", input, output, splits=(outputs, inputs)), async_op)
+    splits = splits_of(output, output_split_sizes, ranks), splits_of(input, input_split_sizes, ranks)
+    return ended(ranks.start("all_to_all", input, output, splits=splits), async_op)
 
 
 @on_members

@@ -34,6 +34,11 @@ def _check_device(device_type: str) -> str:
     return device_type
 
 
+def _ranks_of(mesh: Any) -> Tensor:
+    ranks: Tensor = mica.as_tensor(mesh, device="cpu").detach().to(mica.int32).contiguous()
+    return ranks
+
+
 class _Dimension:
     """A dimension of a mesh: dimensions of the root that are counted through as one, and its group on this rank."""
 
@@ -74,7 +79,7 @@ class DeviceMesh:
         _check_device(device_type)
         if not is_initialized():
             init_process_group()
-        ranks = mica.as_tensor(mesh, device="cpu").detach().to(mica.int32).contiguous()
+        ranks = _ranks_of(mesh)
         self._begin(ranks, mesh_dim_names, None)
         self._dimensions = [_Dimension((d,), self._make_group((d,))) for d in range(ranks.ndim)]
 
@@ -336,9 +341,7 @@ class DeviceMesh:
         if not groups:
             raise ValueError("Expects at least one ProcessGroup to be passed")
         own = get_process_group_ranks(groups[0])
-        given = (
-            None if mesh is None else mica.as_tensor(mesh, device="cpu").detach().to(mica.int32).contiguous()
-        )
+        given = None if mesh is None else _ranks_of(mesh)
         if one and given is not None and given.tolist() != own:
             raise ValueError(f"Invalid mesh {mesh} for ProcessGroup with ranks {own}")
         if not one and (given is None or mesh_dim_names is None):

@@ -212,10 +212,18 @@ def _go_on(number: int, frame: FrameType | None) -> None:
     """Another signal must not break off the ending; SIG_IGN in the place of this is an error for one that waits."""
 
 
+def _heard() -> list[signal.Signals]:
+    """The signals that end the ranks: what nohup ignores stays ignored."""
+    return [number for number in _ENDING if signal.getsignal(number) != signal.SIG_IGN]
+
+
+def _hear_no_more() -> None:
+    for number in _heard():
+        signal.signal(number, _go_on)
+
+
 def _stop(number: int, frame: FrameType | None) -> None:
-    for other in _ENDING:
-        if signal.getsignal(other) != signal.SIG_IGN:
-            signal.signal(other, _go_on)
+    _hear_no_more()
     raise _Ended(number)
 
 
@@ -244,10 +252,7 @@ def run(args: argparse.Namespace) -> int:
     ranks, command = _ranks(args), _command(args)
     listening = _listen(args)
     environment = _environment(args, ranks, listening.getsockname()[1])
-    heard = [
-        number for number in _ENDING if signal.getsignal(number) != signal.SIG_IGN
-    ]  # nohup ignores SIGHUP
-    before = {number: signal.signal(number, _stop) for number in heard}
+    before = {number: signal.signal(number, _stop) for number in _heard()}
     processes: list[subprocess.Popen[bytes]] = []
     status = 1
     try:
@@ -262,8 +267,7 @@ def run(args: argparse.Namespace) -> int:
     except _Ended as ended:
         status = 128 + int(ended.args[0])
     finally:
-        for number in before:
-            signal.signal(number, _go_on)
+        _hear_no_more()
         if status:
             _end(processes)
         for process in processes:

@@ -14,7 +14,8 @@ from typing import Any
 
 import mica
 from mica._C import Tensor
-from mica.distributed._collectives import reduction_name
+from mica.distributed._collectives import reduction_name, splits_of
+from mica.distributed._group import ProcessGroup
 from mica.distributed._init import group_of
 from mica.distributed._reduction import ReduceOp
 
@@ -36,6 +37,13 @@ def _fill(outputs: Sequence[Tensor], values: Sequence[Tensor]) -> None:
     with mica.no_grad():
         for output, value in zip(outputs, values):
             output.copy_(value)
+
+
+def _check_one_each(call: str, tensors: Sequence[Tensor], ranks: ProcessGroup, what: str = "tensors") -> None:
+    if len(tensors) != ranks.size():
+        raise ValueError(
+            f"{call} got ({len(tensors)}) {what}; expected one for each of ({ranks.size()}) ranks."
+        )
 
 
 def all_reduce(tensor: Tensor, op: Any = ReduceOp.SUM, group: Any = None) -> Tensor:
@@ -230,10 +238,7 @@ def scatter(tensors: Sequence[Tensor], src: int = 0, group: Any = None) -> Tenso
         >>> mica.distributed.destroy_process_group()
     """
     ranks = group_of(group)
-    if len(tensors) != ranks.size():
-        raise ValueError(
-            f"scatter got ({len(tensors)}) tensors; expected one for each of ({ranks.size()}) ranks."
-        )
+    _check_one_each("scatter", tensors, ranks)
     part: Tensor = mica.ops.collectives.scatter(mica.stack(list(tensors)), ranks.handle, ranks.place(src))
     return part.squeeze(0)
 
@@ -268,10 +273,7 @@ def reduce_scatter(
         >>> mica.distributed.destroy_process_group()
     """
     ranks = group_of(group)
-    if len(input_list) != ranks.size():
-        raise ValueError(
-            f"reduce_scatter got ({len(input_list)}) tensors; expected one for each of ({ranks.size()}) ranks."
-        )
+    _check_one_each("reduce_scatter", input_list, ranks)
     part: Tensor = mica.ops.collectives.reduce_scatter(
         mica.stack(list(input_list)), ranks.handle, reduction_name(op)
     ).squeeze(0)
@@ -314,10 +316,10 @@ def all_to_all_single(
         >>> mica.distributed.destroy_process_group()
     """
     ranks = group_of(group)
-    n = ranks.size()
-    outputs = list(output_split_sizes or [output.size(0) // n] * n)
-    inputs = list(input_split_sizes or [input.size(0) // n] * n)
-    joined: Tensor = mica.ops.collectives.all_to_all(input.contiguous(), ranks.handle, outputs, inputs)
+    outputs, inputs = splits_of(output, output_split_sizes, ranks), splits_of(input, input_split_sizes, ranks)
+    joined: Tensor = mica.ops.collectives.all_to_all(
+        input.contiguous(), ranks.handle, list(outputs), list(inputs)
+    )
     _fill([output], [joined])
     return joined
 
@@ -351,11 +353,8 @@ def all_to_all(
         >>> mica.distributed.destroy_process_group()
     """
     ranks = group_of(group)
-    for what, tensors in (("output", output_tensor_list), ("input", input_tensor_list)):
-        if len(tensors) != ranks.size():
-            raise ValueError(
-                f"all_to_all got ({len(tensors)}) {what} tensors; expected one for each of ({ranks.size()}) ranks."
-            )
+    _check_one_each("all_to_all", output_tensor_list, ranks, "output tensors")
+    _check_one_each("all_to_all", input_tensor_list, ranks, "input tensors")
     sizes = [t.numel() for t in output_tensor_list]
     joined: Tensor = mica.ops.collectives.all_to_all(
         mica.cat([t.reshape(-1) for t in input_tensor_list]),

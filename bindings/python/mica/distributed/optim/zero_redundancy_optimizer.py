@@ -96,9 +96,6 @@ class ZeroRedundancyOptimizer(Optimizer):
             self.optim.add_param_group(self._own_part(param_group))
             _pass_options(self.optim.param_groups, self.param_groups)
 
-    def _numbered(self, groups: list[dict[str, Any]] | None = None) -> Any:
-        return super()._numbered(self.param_groups if groups is None else groups)
-
     def _all_params(self) -> Iterator[Tensor]:
         for group in self.param_groups:
             yield from group["params"]

@@ -13,8 +13,9 @@ import os
 import time
 import traceback
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any, ParamSpec, TypeVar
+
+from mica.serialization._atomic_file import save_file
 
 __all__ = ["record"]
 
@@ -29,11 +30,9 @@ def _write(error: BaseException) -> None:
         return
     more = {"py_callstack": traceback.format_exc(), "timestamp": str(int(time.time()))}
     text = json.dumps({"message": {"message": f"{type(error).__name__}: {error}", "extraInfo": more}})
-    part = Path(f"{where}.{os.getpid()}")
     try:
-        part.write_text(text)
-        part.replace(where)
-    except OSError as failed:
+        save_file(where, lambda file: file.write(text.encode()))
+    except (OSError, RuntimeError) as failed:
         print(f"mica.distributed: the error of this rank could not be written to ({where}): {failed}")
 
 
