@@ -37,6 +37,7 @@ class ZeroRedundancyOptimizer(Optimizer):
 
     Raises:
         NotImplementedError: `overlap_with_ddp` is True.
+        TypeError: `optimizer_class` is an optimizer that was made already.
         ValueError: There is no default group, this rank is not in the group, or there are no parameters.
 
     Example:
@@ -62,6 +63,12 @@ class ZeroRedundancyOptimizer(Optimizer):
         if overlap_with_ddp:
             raise NotImplementedError(
                 "ZeroRedundancyOptimizer(overlap_with_ddp=True) is not there; leave it False, and call `step` after backward."
+            )
+        if not callable(optimizer_class):
+            raise TypeError(
+                f"The optimizer_class of ZeroRedundancyOptimizer is an object of {type(optimizer_class).__name__}; give "
+                f"the class, and its options by name: ZeroRedundancyOptimizer(params, {type(optimizer_class).__name__}, "
+                "lr=...)."
             )
         self.process_group = group_of(process_group)
         self.world_size, self.rank = self.process_group.size(), self.process_group.rank()
