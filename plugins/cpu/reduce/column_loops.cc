@@ -185,9 +185,6 @@ void LogSumExpColumns(const Matrix& m, double, void* out) {
   }
 }
 
-// What `rows` rows of n columns, `stride` bytes apart, come to.
-using ColumnLoop = void (*)(const char* data, int64_t stride, int64_t rows, int64_t n, double divisor,
-                            void* out);
 template <void (*kLoop)(const Matrix&, double, void*)>
 void Loop(const char* data, int64_t stride, int64_t rows, int64_t n, double divisor, void* out) {
   kLoop({data, stride, rows, n}, divisor, out);
@@ -217,17 +214,17 @@ HWY_AFTER_NAMESPACE();
 namespace mica::cpu {
 HWY_EXPORT(FindLoop);
 
-bool RunColumnLoop(const ReduceCall& call, RowKind kind) {
-  constexpr int64_t kFewest = 16;
+ColumnLoop ColumnLoopOf(const ReduceCall& call, RowKind kind) {
   const int32_t dtype = DtypeOf(call.inputs[0]), real = RealOf(dtype);
   if ((real != MICA_F32 && real != MICA_F64) || call.call->compute_dtype != dtype || call.num_outputs != 1 ||
       DtypeOf(call.outputs[0]) != dtype ||
       (IsComplex(dtype) && kind != RowKind::kSum && kind != RowKind::kMean))
-    return false;
-  const auto loop = HWY_DYNAMIC_DISPATCH(FindLoop)(real == MICA_F64, kind);
-  if (loop == nullptr) return false;
-  Space space;
-  MakeSpace(call, false, false, &space);
+    return nullptr;
+  return HWY_DYNAMIC_DISPATCH(FindLoop)(real == MICA_F64, kind);
+}
+
+bool RunColumnLoop(const ReduceCall& call, RowKind kind, ColumnLoop loop, const Space& space) {
+  constexpr int64_t kFewest = 16;
   const Iteration& outer = space.outer;
   const Iteration& inner = space.inner;
   const int64_t rows = inner.numel;
@@ -236,7 +233,8 @@ bool RunColumnLoop(const ReduceCall& call, RowKind kind) {
   const Operand& in = outer.operands[0];
   const Operand& out = outer.operands[result];
   if (in.strides[last] != in.size || out.strides[last] != out.size) return false;
-  const int64_t parts = in.size / DtypeSize(real);  // of a complex number two, which are columns apart
+  // Of a complex number two, which are columns apart.
+  const int64_t parts = in.size / DtypeSize(RealOf(DtypeOf(call.inputs[0])));
   const int64_t grain = std::max<int64_t>(64, 32768 / rows);
   ParallelSteps(outer.numel, grain, 64, ThreadsOf(call.call), [&](int64_t begin, int64_t end) {
     for (int64_t o = begin; o < end;) {

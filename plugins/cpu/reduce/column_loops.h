@@ -7,10 +7,16 @@
 
 namespace mica::cpu {
 
-// Sums (of what is not NaN), means and logsumexp of float32, float64 and, the first two, of complex
-// dtypes along a dimension that is not the last, where what is kept lies together. False where the
-// call is another.
-bool RunColumnLoop(const ReduceCall& call, RowKind kind);
+// What `rows` rows of n columns, `stride` bytes apart, come to.
+using ColumnLoop = void (*)(const char* data, int64_t stride, int64_t rows, int64_t n, double divisor,
+                            void* out);
+
+// The loop of a call's dtypes: sums (of what is not NaN), means and logsumexp of float32, float64 and, the
+// first two, of complex dtypes; else NULL.
+ColumnLoop ColumnLoopOf(const ReduceCall& call, RowKind kind);
+// Runs it along a dimension that is not the last, where what is kept lies together; false where the layout
+// is another.
+bool RunColumnLoop(const ReduceCall& call, RowKind kind, ColumnLoop loop, const Space& space);
 
 }  // namespace mica::cpu
 

@@ -64,60 +64,104 @@ void WriteLanes(const ReduceCall& call, const Space& space, int i, int32_t lane,
   if (target == buffer.bytes) space.outer.Deliver(k, 0, position, n, target);
 }
 
-// All of a small dense tensor: no space to make.
-void FoldWhole(const ReduceCall& call, RowFold fold, int32_t lane, const DenseRows& row) {
-  char results[2][16];
-  fold(row, results[0], results[1]);
-  for (int64_t i = 0; i < call.num_outputs; ++i) {
-    const int32_t dtype = DtypeOf(call.outputs[i]);
-    if (dtype == lane)
-      std::memcpy(call.outputs[i]->dl.data, results[i], static_cast<size_t>(DtypeSize(lane)));
-    else
-      DirectCast(lane, dtype)(call.outputs[i]->dl.data, results[i], nullptr, nullptr, 1);
-  }
+// What a call folds its rows with; `fold` is NULL where there is no loop for it.
+struct Folding {
+  RowFold fold = nullptr;
+  int32_t lane = 0;
+  double correction = 0;
+};
+
+Folding FoldingOf(const ReduceCall& call, RowKind kind) {
+  const int32_t dtype = DtypeOf(call.inputs[0]);
+  Folding f;
+  f.lane = FoldLane(dtype, kind);
+  bool fits = LaneOf(call.call->compute_dtype) == f.lane;
+  for (int64_t i = 0; i < call.num_outputs; ++i) fits &= LaneOf(DtypeOf(call.outputs[i])) == f.lane;
+  if (fits) f.fold = RowFoldOf(dtype, kind);
+  if (call.call->program->num_scalars > 0 && kind >= RowKind::kVar)
+    f.correction = NumberOf(call.args[call.call->program->scalar_args[0]]).re;
+  return f;
 }
 
-// Rows that lie together.
-bool RunDenseRows(const ReduceCall& call, RowKind kind) {
+// One result of elements that all lie together: no space to make.
+bool FoldWhole(const ReduceCall& call, const Folding& f) {
   const MicaTensor* self = call.inputs[0];
-  const int32_t dtype = DtypeOf(self), lane = FoldLane(dtype, kind);
-  const RowFold fold = RowFoldOf(dtype, kind);
-  bool fits = fold != nullptr && LaneOf(call.call->compute_dtype) == lane;
-  for (int64_t i = 0; i < call.num_outputs; ++i) fits &= LaneOf(DtypeOf(call.outputs[i])) == lane;
-  if (!fits) return false;
-  double correction = 0;
-  if (call.call->program->num_scalars > 0 && kind >= RowKind::kVar)
-    correction = NumberOf(call.args[call.call->program->scalar_args[0]]).re;
   int64_t outputs = 1, numel = 1;
   for (int d = 0; d < call.outputs[0]->dl.ndim; ++d) outputs *= call.outputs[0]->dl.shape[d];
   for (int d = 0; d < self->dl.ndim; ++d) numel *= self->dl.shape[d];
-  const int32_t threads = ThreadsOf(call.call);
-  if (outputs == 1 && (self->flags & MICA_TENSOR_CONTIGUOUS) != 0 && numel > 0 &&
-      numel < (threads == 1 ? kQuickRow : 2 * kGrain)) {
-    FoldWhole(call, fold, lane, {static_cast<const char*>(self->dl.data), 0, 1, numel, correction});
-    return true;
+  if (f.fold == nullptr || outputs != 1 || (self->flags & MICA_TENSOR_CONTIGUOUS) == 0 || numel == 0 ||
+      numel >= (ThreadsOf(call.call) == 1 ? kQuickRow : 2 * kGrain))
+    return false;
+  char results[2][16];
+  f.fold({static_cast<const char*>(self->dl.data), 0, 1, numel, f.correction}, results[0], results[1]);
+  for (int64_t i = 0; i < call.num_outputs; ++i) {
+    const int32_t dtype = DtypeOf(call.outputs[i]);
+    if (dtype == f.lane)
+      std::memcpy(call.outputs[i]->dl.data, results[i], static_cast<size_t>(DtypeSize(f.lane)));
+    else
+      DirectCast(f.lane, dtype)(call.outputs[i]->dl.data, results[i], nullptr, nullptr, 1);
   }
-  Space space;
-  MakeSpace(call, false, false, &space);
+  return true;
+}
+
+// Folds the rows of outputs [begin, end), which lie `distance` bytes apart from `data` on.
+void FoldRows(const ReduceCall& call, const Folding& f, const Space& space, int64_t begin, int64_t end,
+              const char* data, int64_t distance) {
+  const int64_t line = space.outer.sizes[space.outer.ndim - 1];
+  Lanes results, means;
+  for (int64_t o = begin; o < end;) {
+    const int64_t rows = std::min({kRows, end - o, line - o % line});
+    f.fold({data + (o - begin) * distance, distance, rows, space.inner.numel, f.correction}, results.bytes,
+           means.bytes);
+    WriteLanes(call, space, 0, f.lane, o, rows, results.bytes);
+    if (call.num_outputs > 1) WriteLanes(call, space, 1, f.lane, o, rows, means.bytes);
+    o += rows;
+  }
+}
+
+// A few rows of few elements that lie apart: brought together, which takes less time than to plan a program.
+bool FoldSmall(const ReduceCall& call, const Folding& f, const Space& space) {
+  constexpr int64_t kElements = 1024, kFewRows = 32;
+  const int64_t rows = space.outer.numel, n = space.inner.numel;
+  if (n == 0 || rows > kFewRows || rows * n > kElements) return false;
+  alignas(64) char together[kElements * 16];
+  const int64_t distance = n * space.inner.operands[0].size;
+  for (int64_t o = 0; o < rows; ++o)
+    space.inner.Pack(0, space.outer.Offset(0, o), 0, n, together + o * distance);
+  FoldRows(call, f, space, 0, rows, together, distance);
+  return true;
+}
+
+// Rows that lie together.
+bool FoldDense(const ReduceCall& call, const Folding& f, const Space& space) {
   const Iteration& outer = space.outer;
-  if (outer.numel == 0) return true;
-  if (space.inner.ndim != 1 || !space.inner.operands[0].flat || space.inner.numel < kShortRow) return false;
-  // Few long rows are cut among threads by the program engine.
-  if (outer.numel < threads && numel >= 2 * kGrain) return false;
   const int64_t n = space.inner.numel;
+  if (space.inner.ndim != 1 || !space.inner.operands[0].flat || n < kShortRow) return false;
+  const int32_t threads = ThreadsOf(call.call);
+  // Few long rows are cut among threads by the program engine.
+  if (outer.numel < threads && outer.numel * n >= 2 * kGrain) return false;
   const int last = outer.ndim - 1;
   const Operand& in = outer.operands[0];
   ParallelSteps(outer.numel, std::max<int64_t>(1, kGrain / n), 1, threads, [&](int64_t begin, int64_t end) {
-    Lanes results, means;
     for (int64_t o = begin; o < end;) {
-      const int64_t rows = std::min({kRows, end - o, outer.sizes[last] - o % outer.sizes[last]});
-      fold({in.data + outer.Offset(0, o), in.strides[last], rows, n, correction}, results.bytes, means.bytes);
-      WriteLanes(call, space, 0, lane, o, rows, results.bytes);
-      if (call.num_outputs > 1) WriteLanes(call, space, 1, lane, o, rows, means.bytes);
+      const int64_t rows = std::min(end - o, outer.sizes[last] - o % outer.sizes[last]);
+      FoldRows(call, f, space, o, o + rows, in.data + outer.Offset(0, o), in.strides[last]);
       o += rows;
     }
   });
   return true;
+}
+
+bool RunFold(const ReduceCall& call, RowKind kind) {
+  const Folding f = FoldingOf(call, kind);
+  if (FoldWhole(call, f)) return true;
+  const ColumnLoop columns = ColumnLoopOf(call, kind);
+  if (f.fold == nullptr && columns == nullptr) return false;
+  Space space;
+  MakeSpace(call, false, false, &space);
+  if (space.outer.numel == 0) return true;
+  if (f.fold != nullptr && (FoldDense(call, f, space) || FoldSmall(call, f, space))) return true;
+  return columns != nullptr && RunColumnLoop(call, kind, columns, space);
 }
 
 // A row function over dense rows of inputs and output.
@@ -175,7 +219,7 @@ bool RunReductionLoop(const ReduceCall& call) {
   if (hint == "count_nonzero") return RunArgLoop(call, ArgKind::kCount, true);
   for (const auto& [name, kind] : kKinds) {
     if (hint != name) continue;
-    return RunDenseRows(call, kind) || RunColumnLoop(call, kind);
+    return RunFold(call, kind);
   }
   return false;
 }
