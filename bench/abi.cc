@@ -13,7 +13,7 @@
 #include <cstdlib>
 #include <string>
 
-#include "dispatcher/calls/typed_operator.h"
+#include "dispatcher/calls/typed_operator_impl.h"
 #include "dispatcher/layers/layers_extension.h"
 #include "dispatcher/plugins/plugins.h"
 #include "dispatcher/registration/registration.h"

@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "dispatcher/calls/typed_operator.h"
+#include "dispatcher/calls/typed_operator_impl.h"
 #include "dispatcher/registration/registration.h"
 #include "dispatcher/tables/keys.h"
 

@@ -22,7 +22,8 @@ function(mica_precompile_core target)
   if(target STREQUAL "mica_dispatcher")
     target_precompile_headers(mica_dispatcher PRIVATE ${MICA_PRECOMPILED_STANDARD}
       <absl/status/statusor.h> <absl/strings/str_cat.h> <absl/strings/str_join.h>
-      "\"tensor/shape.h\"" "\"schema/schema.h\"" "\"schema/value.h\"" "\"dispatcher/calls/typed_operator.h\"")
+      "\"tensor/shape.h\"" "\"schema/schema.h\"" "\"schema/value.h\"" "\"dispatcher/calls/adapters.h\""
+      "\"dispatcher/calls/typed_operator.h\"")
   else()
     set_target_properties(${target} PROPERTIES DEFINE_SYMBOL "")
     target_precompile_headers(${target} REUSE_FROM mica_dispatcher)

@@ -8,20 +8,19 @@
 
 namespace mica::codegen {
 
-inline constexpr int kOpsShards = 8;
 inline constexpr int kRegistryShards = 4;
 inline constexpr int kAdapterShards = 4;
 inline constexpr int kCompositeShards = 4;
-inline constexpr int kAutogradShards = 8;
-inline constexpr int kForwardShards = 8;
+inline constexpr int kAutogradShards = 4;
+inline constexpr int kForwardShards = 4;
 inline constexpr int kPythonShards = 8;
 
 // Paths are relative to --out, which the build names <build>/generated/mica.
-// ops/<base>.h for each base name, ops_<i>.cc
+// ops/<base>.h for each base name
 void EmitOps(const Model& model, OutputFolder& out);
 // registry_<i>.cc; the list of all operators stands in registry_0.cc
 void EmitRegistry(const Model& model, OutputFolder& out);
-// adapters_<i>.cc: between C++ and the C ABI, once for each signature that an operator has
+// adapters_<i>.cc: between C++ and the C ABI, and the calls, once for each signature that an operator has
 void EmitAdapters(const Model& model, OutputFolder& out);
 // Devices without a kernel for it run what the form is made of: the `body:` of an entry that is no composite.
 bool HasParts(const Function& f);

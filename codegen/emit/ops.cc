@@ -1,10 +1,10 @@
-// ops/<base>.h and ops_<i>.cc: the C++ face of every operator.
+// ops/<base>.h: the C++ face of every operator.
 //
-// A header has, for each form, a struct in <ns>::ops::op with the signature, the
-// name, call() and redispatch(); and a free function in <ns>::ops that takes the
-// arguments with their defaults. Out forms take their outputs first, so that the
-// defaults stay usable. Two overloads with the same C++ parameters cannot share a
-// name: the later one's function gets its overload's name appended.
+// A header has, for each form, a struct in <ns>::ops::op with its Signature, op(),
+// call() and redispatch() (dispatcher/calls/typed_operator.h); and a free function in <ns>::ops that takes
+// the arguments with their defaults. Out forms take their outputs first, so that the defaults stay usable.
+// Two overloads with the same C++ parameters cannot share a name: the later one's function gets its
+// overload's name appended.
 #include <map>
 #include <set>
 
@@ -51,16 +51,8 @@ std::string WrittenName(const Function& f) {
 }
 
 void EmitStruct(const Function& f, Printer& p) {
-  p.Print({{"name", f.struct_name}}, "struct $name$ {");
-  p.Indent();
-  p.Print({{"signature", f.signature}}, "using Signature = $signature$;");
-  p.Print({{"name", CppString(f.full_name)}}, "static constexpr const char* kName = $name$;");
-  p.Line("static Operator& op();");
-  p.Print({{"ret", f.return_type}, {"params", f.Parameters(false)}}, "static $ret$ call($params$);");
-  p.Print({{"ret", f.return_type}, {"params", f.arguments.empty() ? "" : ", " + f.Parameters(false)}},
-          "static $ret$ redispatch(KeySet keys$params$);");
-  p.Outdent();
-  p.Line("};");
+  p.Print({{"name", f.struct_name}, {"signature", f.signature}},
+          "struct $name$ : OperatorCalls<::mica::generated::$name$, $signature$> {};");
 }
 
 void EmitFreeFunction(const Function& f, const std::string& name, Printer& p) {
@@ -81,6 +73,10 @@ std::string Header(const std::string& base, const std::vector<const Entry*>& ent
   Printer p;
   p.Line("#pragma once\n");
   p.Line("#include \"mica/ops/prelude.h\"\n");
+  p.Line("namespace mica::generated {");
+  for (const Entry* entry : entries)
+    for (const auto& f : entry->functions) p.Print({{"name", f->struct_name}}, "extern Operator $name$;");
+  p.Line("}  // namespace mica::generated\n");
   p.Line(OpenNamespace(entries[0]->ns));
   p.Line("namespace op {");
   for (const Entry* entry : entries)
@@ -102,74 +98,23 @@ std::string Header(const std::string& base, const std::vector<const Entry*>& ent
   return GeneratedBanner(StrCat("Operators named ", base, ".")) + p.text();
 }
 
-void EmitDefinitions(const Function& f, Printer& p) {
-  const std::string comma_names = f.arguments.empty() ? "" : ", " + f.ArgumentNames();
-  const std::string comma_params = f.arguments.empty() ? "" : ", " + f.Parameters(false);
-  p.Print({{"name", f.struct_name}}, "Operator& $name$::op() { return ::mica::generated::$name$; }");
-  p.Print({{"ret", f.return_type},
-           {"name", f.struct_name},
-           {"params", f.Parameters(false)},
-           {"names", comma_names}},
-          "$ret$ $name$::call($params$) {\n  return "
-          "TypedOperator<Signature>::Call(::mica::generated::$name$$names$);\n}");
-  p.Print({{"ret", f.return_type}, {"name", f.struct_name}, {"params", comma_params}, {"names", comma_names}},
-          "$ret$ $name$::redispatch(KeySet keys$params$) {\n  return "
-          "TypedOperator<Signature>::Redispatch(::mica::generated::$name$, keys$names$);\n}");
-}
-
-constexpr const char* kPrelude = R"(#pragma once
-
-#include <optional>
-#include <string_view>
-#include <tuple>
-#include <vector>
-
-#include "tensor/tensor.h"
-
-namespace mica {
-
-class Generator;
-class Operator;
-using ScalarSpan = Span<MicaScalar>;
-
-}  // namespace mica
-)";
+constexpr const char* kPrelude =
+    "#pragma once\n\n"
+    "#include <optional>\n#include <string_view>\n#include <tuple>\n#include <vector>\n\n"
+    "#include \"dispatcher/calls/typed_operator.h\"\n#include \"tensor/tensor.h\"\n\n"
+    "namespace mica {\n\nclass Generator;\nusing ScalarSpan = Span<MicaScalar>;\n\n}  // namespace mica\n";
 
 }  // namespace
 
 void EmitOps(const Model& model, OutputFolder& out) {
   out.Write("ops/prelude.h", GeneratedBanner("What every operator's header needs.") + kPrelude);
-  const auto by_header = EntriesByHeader(model);
-  std::vector<Printer> shards(kOpsShards);
-  std::vector<std::vector<std::string>> includes(kOpsShards);
   Printer all;
   all.Line("#pragma once\n");
-  for (const auto& [base, entries] : by_header) {
+  for (const auto& [base, entries] : EntriesByHeader(model)) {
     out.Write(StrCat("ops/", base, ".h"), Header(base, entries));
     all.Print({{"base", base}}, "#include \"mica/ops/$base$.h\"");
-    const int shard = ShardOf(base, kOpsShards);
-    includes[shard].push_back(base);
-    Printer& p = shards[shard];
-    p.Line("namespace mica::generated {");
-    for (const Entry* entry : entries)
-      for (const auto& f : entry->functions) p.Print({{"name", f->struct_name}}, "extern Operator $name$;");
-    p.Line("}  // namespace mica::generated");
-    p.Line(OpenNamespace(entries[0]->ns));
-    p.Line("namespace op {");
-    for (const Entry* entry : entries)
-      for (const auto& f : entry->functions) EmitDefinitions(*f, p);
-    p.Print({{"ns", entries[0]->ns}}, "}  // namespace op\n}  // namespace $ns$::ops\n");
   }
   out.Write("ops.h", GeneratedBanner("All operators; for the binding and for tests.") + all.text());
-  for (int i = 0; i < kOpsShards; ++i) {
-    Printer head;
-    head.Line("#include \"dispatcher/calls/typed_operator.h\"");
-    for (const std::string& base : includes[i])
-      head.Print({{"base", base}}, "#include \"mica/ops/$base$.h\"");
-    head.Line();
-    out.Write(StrCat("ops_", i, ".cc"), GeneratedBanner(StrCat("Calls of the operators, part ", i, ".")) +
-                                            head.text() + shards[i].text());
-  }
   out.RemoveOthers("ops", ".h");
 }
 

@@ -1,6 +1,6 @@
 // An operator as a C function for plugins: `R call(const Operator* op, abi arguments...)`.
 //
-// The call of typed_operator.h with arguments as they cross the border, so that nothing is boxed or
+// The call of typed_operator_impl.h with arguments as they cross the border, so that nothing is boxed or
 // converted. Slots throw what the core throws; nothing that is thrown leaves this function, which
 // returns it as a status. It reads the operator's table at each call and keeps nothing of it.
 // Cost over the call from within the core: one indirect call. One instance per signature in C types.

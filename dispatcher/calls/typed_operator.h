@@ -1,81 +1,36 @@
-// The call: from C++ arguments to the slot of an operator's table.
+// Operators as C++ functions: their calls, one instance per *signature*, not per operator.
 //
-// `Signature` is the C++ function type of the operator; in-place and out forms
-// return void here (the generated function returns the written argument). A call
-// is: OR the key sets of the tensors, add what the thread includes, take away
-// what it excludes, one load of the table, highest bit, one indirect call.
+// `Signature` is the C++ function type of the operator; in-place and out forms return
+// void here (the generated function returns the written argument). The definitions stand
+// in typed_operator_impl.h; those of the operators' signatures are compiled once, in the
+// generated adapters_<i>.cc, and a caller only passes the operator on.
 #pragma once
 
-#include <optional>
-#include <utility>
-
-#include "dispatcher/calls/adapters.h"
-#include "dispatcher/calls/thread_state.h"
-#include "dispatcher/tables/operator.h"
+#include "tensor/key_set.h"
 
 namespace mica {
 
-namespace internal {
-// Adds "in <schema>, at layer <path>" to the Error in flight, once, and rethrows.
-[[noreturn]] void RethrowWithContext(const Operator& op, KeySet keys);
-
-inline void AddKeys(uint64_t& k, const Tensor& t) {
-  if (t.defined()) k |= t.keys().bits();
-}
-inline void AddKeys(uint64_t& k, TensorSpan s) {
-  for (const Tensor& t : s) AddKeys(k, t);
-}
-template <typename T>
-void AddKeys(uint64_t&, const T&) {}
-inline void TakeDevice(uint64_t& k, Device d) {
-  k = (k & ~keys::kBackends.bits()) | KeySet::Of(d.backend).bits();
-}
-inline void TakeDevice(uint64_t& k, std::optional<Device> d) {
-  if (d) TakeDevice(k, *d);
-}
-template <typename T>
-void TakeDevice(uint64_t&, const T&) {}
-}  // namespace internal
-
-// The keys of a call's arguments: tensors', with the backend replaced by an
-// explicit device argument; the default device's if there is neither.
-template <typename... A>
-KeySet KeysOfArguments(const A&... a) {
-  uint64_t k = 0;
-  (internal::AddKeys(k, a), ...);
-  (internal::TakeDevice(k, a), ...);
-  if (__builtin_expect((k & keys::kBackends.bits()) == 0, 0))
-    k |= KeySet::Of(CurrentThread().default_device.backend).bits();
-  return KeySet(k);
-}
+class Operator;
 
 template <typename Signature>
 struct TypedOperator;
 template <typename R, typename... A>
 struct TypedOperator<R(A...)> {
-  static R Call(const Operator& op, A... a) {
-    const ThreadState& t = CurrentThread();
-    const KeySet keys = (KeysOfArguments(a...) | t.include) - t.exclude;
-    try {
-      return Redispatch(op, keys, a...);
-    } catch (...) {
-      internal::RethrowWithContext(op, keys);
-    }
-  }
+  static R Call(const Operator& op, A... a);
   // `keys` as a layer's kernel got them, less the layer and all above.
-  static R Redispatch(const Operator& op, KeySet keys, A... a) {
-    using Ret = AbiReturn<R>;
-    const OpTable& table = op.table();
-    const Slot& slot = table.slots[(keys & KeySet(table.mask)).highest()];
-    if constexpr (Ret::kDirect) {
-      using Fn = typename Ret::Abi (*)(void*, uint64_t, AbiOf<A>...);
-      return Ret::Unpack(reinterpret_cast<Fn>(slot.fn)(slot.context, keys.bits(), AbiType<A>::To(a)...));
-    } else {
-      using Fn = MicaStatus (*)(void*, uint64_t, AbiOf<A>..., MicaValue*);
-      MicaValue results[Ret::kCount];
-      ThrowIfError(reinterpret_cast<Fn>(slot.fn)(slot.context, keys.bits(), AbiType<A>::To(a)..., results));
-      return Ret::FromValues(results);
-    }
+  static R Redispatch(const Operator& op, KeySet keys, A... a);
+};
+
+// What the generated struct of an operator is: its object, and the calls of its signature.
+template <Operator& kOperator, typename Signature_>
+struct OperatorCalls;
+template <Operator& kOperator, typename R, typename... A>
+struct OperatorCalls<kOperator, R(A...)> {
+  using Signature = R(A...);
+  static Operator& op() { return kOperator; }
+  static R call(A... a) { return TypedOperator<Signature>::Call(kOperator, a...); }
+  static R redispatch(KeySet keys, A... a) {
+    return TypedOperator<Signature>::Redispatch(kOperator, keys, a...);
   }
 };
 

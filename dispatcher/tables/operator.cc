@@ -7,7 +7,7 @@
 #include "dispatcher/calls/adapters.h"
 #include "dispatcher/calls/object_check.h"
 #include "dispatcher/calls/thread_state.h"
-#include "dispatcher/calls/typed_operator.h"
+#include "dispatcher/calls/typed_operator_impl.h"
 #include "dispatcher/explain/explain.h"
 
 namespace mica {

@@ -45,16 +45,9 @@ void RegisterRules0(Scope&);
 void RegisterRules1(Scope&);
 void RegisterRules2(Scope&);
 void RegisterRules3(Scope&);
-void RegisterRules4(Scope&);
-void RegisterRules5(Scope&);
-void RegisterRules6(Scope&);
-void RegisterRules7(Scope&);
 
 void RegisterForwardRules(Scope& scope) {
-  for (auto* shard : {&RegisterRules0, &RegisterRules1, &RegisterRules2, &RegisterRules3, &RegisterRules4,
-                      &RegisterRules5, &RegisterRules6, &RegisterRules7}) {
-    shard(scope);
-  }
+  for (auto* shard : {&RegisterRules0, &RegisterRules1, &RegisterRules2, &RegisterRules3}) shard(scope);
 }
 
 }  // namespace mica::autograd::forward

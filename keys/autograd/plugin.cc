@@ -18,20 +18,13 @@ void RegisterShard0(Scope&);
 void RegisterShard1(Scope&);
 void RegisterShard2(Scope&);
 void RegisterShard3(Scope&);
-void RegisterShard4(Scope&);
-void RegisterShard5(Scope&);
-void RegisterShard6(Scope&);
-void RegisterShard7(Scope&);
 
 namespace {
 
 void Init(const MicaHost*, const MicaRegistrar* registrar) {
   auto& scope = *static_cast<Scope*>(registrar->context);
   RegisterHandKernels(scope);
-  for (auto* shard : {&RegisterShard0, &RegisterShard1, &RegisterShard2, &RegisterShard3, &RegisterShard4,
-                      &RegisterShard5, &RegisterShard6, &RegisterShard7}) {
-    shard(scope);
-  }
+  for (auto* shard : {&RegisterShard0, &RegisterShard1, &RegisterShard2, &RegisterShard3}) shard(scope);
   RegisterGradFrame(scope);
   forward::RegisterForwardMode(scope);
   forward::RegisterForwardRules(scope);

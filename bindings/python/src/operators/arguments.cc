@@ -336,6 +336,12 @@ Dims BoundArguments::Ints(int i, int size) const {
   return None(i) ? Dims() : ToIntList(values_[i], size);
 }
 
+void Unlocked::Leave() { new (&left_) Left; }
+void Unlocked::Return() noexcept(false) {
+  left_.~Left();
+  if (std::uncaught_exceptions() == 0) ThrowIfInterrupted();
+}
+
 PyObject* ToPythonTuple(ResultNames& names, Tensor* tensors, int count) {
   if (!names.fields) {
     Ref tuple = Own(PyTuple_New(count));

@@ -235,24 +235,43 @@ class Work {
  private:
   int64_t elements_ = 0;
 };
-// Calls f without the GIL. A signal's handler that raises during the call ends it with an Error
-// even if the kernel did not stop.
+// A call without the GIL, if it is large: from here to the end of the block. A signal's handler that raises
+// meanwhile ends it with an Error even if the kernel did not stop.
+class Unlocked {
+ public:
+  explicit Unlocked(bool large) : large_(large) {
+    if (__builtin_expect(large_, 0)) Leave();
+  }
+  ~Unlocked() noexcept(false) {
+    if (__builtin_expect(large_, 0)) Return();
+  }
+  Unlocked(const Unlocked&) = delete;
+  Unlocked& operator=(const Unlocked&) = delete;
+
+ private:
+  struct Left {
+    CallerModes modes;
+    GilRelease nogil;
+  };
+  void Leave();
+  void Return() noexcept(false);
+
+  const bool large_;
+  union {
+    Left left_;  // lives where the call is large
+  };
+};
+// Calls f without the GIL.
 template <typename F>
 auto RunLarge(F&& f) {
-  struct Check {
-    ~Check() noexcept(false) {
-      if (std::uncaught_exceptions() == 0) ThrowIfInterrupted();
-    }
-  } check;
-  const CallerModes modes;
-  const GilRelease nogil;
+  const Unlocked unlocked(true);
   return f();
 }
 // Calls f, without the GIL if the work is large.
 template <typename F>
 auto Run(const Work& work, F&& f) {
-  if (__builtin_expect(!work.large(), 1)) return f();
-  return RunLarge(std::forward<F>(f));
+  const Unlocked unlocked(work.large());
+  return f();
 }
 
 // Results.
