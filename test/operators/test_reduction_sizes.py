@@ -176,9 +176,12 @@ def _check(number: int) -> str:
     choice, name = random.Random(f"case {number}"), _name(number)
     if name in BIASES:
         return _check_bias(number, name, choice)
+    return _check_reduction(number, name, _shape(choice), choice)
+
+
+def _check_reduction(number: int, name: str, shape: list[int], choice: random.Random) -> str:
     dtype = choice.choice(DTYPES[:3] if name in ONLY_REAL else DTYPES)
     call, reference, scale = REDUCTIONS[name]
-    shape = _shape(choice)
     dims = sorted(choice.sample(range(len(shape)), choice.randint(1, len(shape))))
     x = _laid(mica.tensor(_values(shape, dtype, choice)).to(getattr(mica, dtype)), choice)
     wide = _wide(x)
@@ -219,6 +222,18 @@ def test_memory_is_poisoned():
 @pytest.mark.parametrize("first", range(0, 500, 100))
 def test_reductions_around_every_size(first):
     assert not [wrong for wrong in map(_check, range(first, first + 100)) if wrong]
+
+
+# Few rows of few elements are brought together where they lie apart: rows and elements around the most.
+FEW = [1, 2, 3, 7, 8, 9, 15, 16, 17, 31, 32, 33, 63, 64, 65]
+
+
+@pytest.mark.parametrize("name", REDUCTIONS)
+def test_reductions_of_few_elements(name):
+    choice = random.Random(f"few {name}")
+    shapes = [[a, b] for a in FEW for b in FEW] + [[2, a, b] for a in FEW[:9] for b in FEW[:9]]
+    wrong = [_check_reduction(i, name, shape, choice) for i, shape in enumerate(shapes)]
+    assert not [w for w in wrong if w]
 
 
 @pytest.mark.slow
