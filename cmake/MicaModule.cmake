@@ -1,6 +1,7 @@
 # mica_module(<path> USES <target>... [GENERATED <file>...] [EXCEPT <file>...])
 #
-# The target of one module: a folder of the root.#
+# The target of one module: a folder of the root.
+#
 # The target mica_<name> is an object library of the folder's *.cc (at any depth).
 # Who may include whom is checked, not built: scripts/lint.py reads the sources,
 # scripts/layering.py what the compiler read, generated code included.
@@ -67,10 +68,22 @@ function(mica_add_layer path)
 endfunction()
 
 # mica_add_sdk_layer(<path>): a plugin of keys/ that is one as a third party's is. It sees the SDK alone
-# (scripts/lint.py, SDK_LAYERS) and links nothing of Mica.
+# (scripts/lint.py, CORE_LAYERS says which may see more) and links nothing of Mica.
 function(mica_add_sdk_layer path)
   cmake_path(GET path FILENAME name)
   mica_sources(${path} sources)
   mica_add_plugin(${name} SOURCES ${sources})
   target_include_directories(mica_${name} PRIVATE ${PROJECT_SOURCE_DIR})
+endfunction()
+
+# Removes what an earlier configuration built and this one does not: it would be found, loaded and installed.
+function(mica_remove_stale_plugins)
+  get_property(plugins GLOBAL PROPERTY MICA_PLUGINS)
+  file(GLOB descriptions ${MICA_PLUGIN_DIR}/*.json)
+  foreach(description IN LISTS descriptions)
+    cmake_path(GET description STEM name)
+    if(NOT mica_${name} IN_LIST plugins)
+      file(REMOVE ${description} ${MICA_PLUGIN_DIR}/mica_${name}.so)
+    endif()
+  endforeach()
 endfunction()
