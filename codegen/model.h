@@ -86,7 +86,7 @@ struct Entry {
   std::string example;            // Python statements for the reference page; empty: made of sample inputs
   std::string autocast = "none";  // of accelerators, and of a plugin's operators everywhere
   std::string autocast_cpu = "none";
-  std::string batch_rule;  // by hand: a function of keys/batched ("refused", "kernel"); a plugin's is kept
+  std::string batch_rule;  // by hand: a function of the layer ("refused", "kernel"); a plugin's is kept
   bool is_base = false;    // of --base: Mica's own operators beside a plugin's
   bool hot = false;
   bool fills = false;  // an `out` of as many elements is filled in its own shape

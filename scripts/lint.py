@@ -43,7 +43,7 @@ ARROWS: dict[str, list[str] | None] = {
     "codegen": ["sdk", "tensor", "schema"],
     "dispatcher": ["sdk", "tensor", "schema"],
     "kernels": CORE,
-    "keys": CORE,
+    "keys": ["sdk"],
     "compiler": CORE,
     "bindings": CORE,
     "plugins": ["sdk"],
@@ -53,8 +53,8 @@ ARROWS: dict[str, list[str] | None] = {
 }
 # Folders below these are modules of their own: keys/autograd does not see keys/trace.
 FOLDERS_OF_MODULES = {"keys", "plugins"}
-# Layers that are plugins as a third party's are.
-SDK_LAYERS = {f"keys/{name}" for name in ("autocast", "batched", "functionalize", "trace")}
+# Layers that are C++ of the same build. The others are plugins as a third party's are.
+CORE_LAYERS = {"keys/autograd", "keys/conjugate"}
 # What several plugins share, and who may see it.
 SHARED_PLUGINS = {f"plugins/{name}": "plugins/gpu" for name in ("cuda", "rocm", "simt")}
 # Libraries that stay in their folder.
@@ -133,10 +133,8 @@ def module_of_include(line: str, spelled: str) -> str | None:
 
 def seen_by(module: str) -> list[str] | None:
     """The modules that a module may include, itself first; None: all."""
-    allowed = ARROWS[module.split("/")[0]]
+    allowed = CORE if module in CORE_LAYERS else ARROWS[module.split("/")[0]]
     shared = [SHARED_PLUGINS[module]] if module in SHARED_PLUGINS else []
-    if module in SDK_LAYERS:
-        allowed = ["sdk"]
     return None if allowed is None else [module, *shared, *allowed]
 
 
@@ -165,6 +163,27 @@ def include_arrows(tree: Tree) -> Iterator[Finding]:
                         yield Finding(
                             path, number, f"{spelled} stays inside {', '.join(homes)}; move the code there"
                         )
+
+
+# Who may name a layer's folder: the layer, its tests, pages; and what writes the kernels of Autograd.
+OF_LAYERS = ("keys/", "test/", "docs/", "README.md", "CONTRIBUTING.md")
+OF_AUTOGRAD = "codegen/emit/"
+
+
+def layer_is_one_folder(tree: Tree) -> Iterator[Finding]:
+    """A layer can be deleted: beside tests and pages, no file names its folder in keys/, or its page."""
+    layers = {path.split("/")[1] for path in tree.paths if path.startswith("keys/")}
+    for path in tree.paths:
+        if path.startswith(OF_LAYERS) or path == "scripts/lint.py":
+            continue
+        for number, line in enumerate(tree.lines(path), 1):
+            for folder, layer in re.findall(r"\b(keys|concepts)/(\w+)", line):
+                if layer in layers and not (layer == "autograd" and path.startswith(OF_AUTOGRAD)):
+                    yield Finding(
+                        path,
+                        number,
+                        f"({folder}/{layer}) could not be deleted alone; name what the layer offers",
+                    )
 
 
 # Headers that the build puts beside the SDK's (cmake/MathsText.cmake).
@@ -378,6 +397,7 @@ def python_lint(tree: Tree) -> Iterator[Finding]:
 
 RULES: list[Callable[[Tree], Iterator[Finding]]] = [
     include_arrows,
+    layer_is_one_folder,
     included_from_root,
     python_circles,
     shim_on_top,

@@ -1,7 +1,7 @@
 """Runs some tests on the release build, for the inner loop: what `./dev test` does with files and words.
 
-    ./dev test test/transforms/test_vmap.py       a file; or path::name, a folder, test/unit/cpu/pooling_test.cc
-    ./dev test -k "vmap and not slow" [path]...   tests by name (pytest's -k); every other option is pytest's
+    ./dev test test/transforms/test_func.py       a file; or path::name, a folder, test/unit/cpu/pooling_test.cc
+    ./dev test -k "grad and not slow" [path]...   tests by name (pytest's -k); every other option is pytest's
     ./dev test --changed                          what the changed files reach, by their names and REACHES below
 
 It builds what the tests need first. The last line printed counts.
@@ -34,7 +34,7 @@ REACHES = {
     "operators/nn_optimizers_steps": "test/optim",
     "dispatcher/": "test/abi",
     "sdk/": "test/abi",
-    "keys/batched/": "test/transforms/test_vmap*.py",
+    "keys/": "test/transforms",
     "plugins/cpu/contraction/": "test/operators/test_integer_products.py test/operators/test_linalg.py",
     "plugins/cpu/convolution/": GRADIENTS,
     "plugins/cpu/engine/": "test/operators/test_loops_by_layout_torch.py test/operators/test_hot_torch.py",
@@ -56,8 +56,8 @@ REACHES = {
 
 
 def bearing(file: str) -> list[Path]:
-    """The tests that bear the name of a file or of a folder above it: test/autograd and test/unit/autograd for
-    keys/autograd/backward.cc, test_vision.py for plugins/vision/."""
+    """The tests that bear the name of a file or of a folder above it: test/autograd and test/unit/autograd for the
+    layer autograd, test_vision.py for plugins/vision/."""
     found = []
     for name in Path(file.removeprefix("bindings/python/")).with_suffix("").parts:
         folders = [ROOT / "test" / "unit" / name, ROOT / "test" / name]

@@ -16,10 +16,17 @@ from pathlib import Path
 
 import pytest
 
+ROOT = Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "scripts"))
+import lint  # noqa: E402
+
 BUILD = Path(os.environ["MICA_BUILD_DIR"])
 PLUGINS = BUILD / "lib" / "mica" / "plugins"
 ENTRY_SYMBOLS = {"mica_plugin_query_v1", "mica_plugin_init_v1"}
-PLUGINS_OF_THE_SDK = [f"mica_{name}.so" for name in ("cpu", "autocast", "batched", "functionalize", "trace")]
+LAYERS = {path.parent.name for path in (ROOT / "keys").glob("*/CMakeLists.txt")}
+PLUGINS_OF_THE_SDK = [
+    f"mica_{name}.so" for name in ["cpu", *sorted(LAYERS)] if f"keys/{name}" not in lint.CORE_LAYERS
+]
 
 
 def read(*command: str) -> str:
@@ -83,8 +90,8 @@ except RuntimeError as error:
 
 def test_a_layer_of_another_build_is_refused_before_it_is_opened(tmp_path: Path) -> None:
     """Its constructors would run against types of another shape."""
-    layer = (PLUGINS / "mica_conjugate.so").read_bytes()
-    stranger = tmp_path / "mica_conjugate.so"
+    layer = (PLUGINS / "mica_autograd.so").read_bytes()
+    stranger = tmp_path / "mica_autograd.so"
     stranger.write_bytes(re.sub(rb"libmica [0-9a-f]{16}", b"libmica 0123456789abcdef", layer))
     command = [sys.executable, "-c", OF_ANOTHER_BUILD, str(stranger)]
     said = subprocess.run(command, capture_output=True, text=True, check=True).stdout

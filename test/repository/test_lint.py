@@ -63,6 +63,27 @@ CASES: list[tuple[str, str, str | dict[str, str], int, str]] = [
     ),
     (
         "include_arrows",
+        "keys/new/a.h",
+        GOOD + '#include "tensor/tensor.h"\n',
+        2,
+        "keys/new may not include tensor (tensor/tensor.h); it sees keys/new, sdk",
+    ),
+    (
+        "layer_is_one_folder",
+        "bench/a.py",
+        {"keys/new/a.cc": GOOD, "bench/a.py": '"""A."""\n\nLAYERS = ["keys/old", "keys/new"]\n'},
+        3,
+        "(keys/new) could not be deleted alone",
+    ),
+    (
+        "layer_is_one_folder",
+        "sdk/a.h",
+        {"keys/new/a.cc": GOOD, "sdk/a.h": "// As docs/concepts/new.md and concepts/other.md say.\n"},
+        1,
+        "(concepts/new) could not be deleted alone",
+    ),
+    (
+        "include_arrows",
         "plugins/cpu/a.h",
         GOOD + '#include "tensor/tensor.h"\n',
         2,

@@ -2,9 +2,9 @@
  * one call of a function whose writes and views are taken out. Its plugin offers the table as the
  * extension MICA_FUNCTIONALIZE_EXTENSION. Append-only.
  *
- * Inside, tensors are values that nobody writes; a write gives a tensor another value
- * (docs/concepts/functionalize.md). The border is here: `lift` on the way in, `result` and
- * `updates` on the way out. On one thread, innermost first, as frames are.
+ * Inside, tensors are values that nobody writes; a write gives a tensor another value. The border
+ * is here: `lift` on the way in, `result` and `updates` on the way out. On one thread, innermost
+ * first, as frames are.
  */
 #ifndef MICA_FUNCTIONALIZE_H_
 #define MICA_FUNCTIONALIZE_H_
