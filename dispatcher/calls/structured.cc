@@ -351,6 +351,16 @@ bool IsServedNow(const BoxedKernel& k, const Operator& op, int bit, const std::s
 
 }  // namespace
 
+void RunGone(const BoxedKernel& k, const Operator& op, KeySet keys, const MicaValue* args, int64_t n,
+             MicaValue* results) {
+  const bool is_back = op.table().slots[keys::kCpu].context != &k;  // since the call read its table
+  if (is_back) return op.RedispatchBoxed(keys, args, n, results);
+  MICA_THROW(
+      kNotImplemented, "Operator ", op.spec().name,
+      " is gone: the plugin or library that defined it is disabled (mica.plugins() says which are), or "
+      "defines it otherwise now.");
+}
+
 void RunUnserved(const BoxedKernel& k, const Operator& op, KeySet keys, const MicaValue* args, int64_t n,
                  MicaValue* results) {
   const int bit = static_cast<int>(reinterpret_cast<intptr_t>(k.context));

@@ -86,6 +86,7 @@ Operator* Dispatcher::Find(std::string_view name) const {
 
 void Dispatcher::AddOperator(Operator* op) {
   List(op);
+  if (op->state_) op->state_->gone = false;
   DropGroup(*op);  // a handle may have made a table while it was gone
   auto it = waiting.find(std::string(op->name()));
   if (it == waiting.end()) return;
@@ -146,6 +147,7 @@ void Dispatcher::RemoveOperator(Operator* op) {
     waiting[std::string(op->name())].push_back(std::move(e));
   }
   state.kernels.clear();
+  state.gone = true;
   if (auto it = operators.find(std::string(op->name())); it != operators.end() && it->second == op)
     operators.erase(it);
   DropGroup(*op);

@@ -82,6 +82,7 @@ struct OperatorState {
   std::deque<EarlierSchema> earlier;
   std::deque<FrameTable> frame_tables;
   const Scope* defined_by = nullptr;  // NULL: native
+  bool gone = false;                  // its scope is; a handle may be kept
 };
 
 struct Definition;  // registration/scope_impl.h

@@ -437,6 +437,8 @@ Resolution Dispatcher::ResolveLayer(const Operator& op, int bit) {
 }
 
 Resolution Dispatcher::ResolveSlot(const Operator& op, int key) {
+  if (op.state_ && op.state_->gone)
+    return Found(BoxedSlot(op, {&RunGone, nullptr, nullptr}), SlotReason::kMissing, "the operator is gone");
   if (key >= kFirstKindKey) return ResolveKind(op, key);
   if (key == keys::kFrame || key == keys::kFrameEscape || key == keys::kFrameBelow)
     return ResolveFrameBit(op, key);

@@ -11,6 +11,7 @@ import weakref
 from typing import Any
 
 import pytest
+from process import printed
 
 import mica
 from mica import library
@@ -490,6 +491,40 @@ def test_what_a_kernel_holds_goes_with_its_library() -> None:
     assert gone() is None
     with pytest.raises(RuntimeError, match="f is gone: the plugin or library that defined it is disabled"):
         f(mica.zeros(()))
+
+
+KEPT = """
+    import mica
+    library = mica.library.Library("kept", "DEF")
+    library.define("f(Tensor x) -> Tensor")
+    library.impl("f", lambda x: x + 1, "cpu")
+    f = mica.ops.kept.f.default
+    x = mica.ones(2)
+    assert f(x).tolist() == [2, 2]
+    library._destroy()
+    library = mica.library.Library("kept", "DEF")
+    library.define("f(Tensor x, int k) -> Tensor")
+    library.impl("f", lambda x, k: x * k, "cpu")
+    learns = x.clone().requires_grad_()
+    calls = {
+        "plain": lambda: f(x), "autograd": lambda: f(learns), "meta": lambda: f(x.to("meta")),
+        "vmap": lambda: mica.vmap(f)(x), "functionalize": lambda: mica.func.functionalize(f)(x),
+        "trace": lambda: mica.fx.make_fx(f)(x), "conjugate": lambda: f(mica.complex(x, x).conj()),
+        "autocast": lambda: mica.autocast("cpu")(f)(x),
+    }
+    for call in calls.values():
+        try:
+            call()
+        except NotImplementedError as error:
+            print(str(error).splitlines()[0])
+    assert mica.ops.kept.f(x, 5).tolist() == [5, 5]
+"""
+
+
+def test_a_kept_overload_says_that_it_is_gone() -> None:
+    """However it is called: also by a layer that is loaded later, and where another has its name."""
+    gone = "Operator kept::f is gone: the plugin or library that defined it is disabled"
+    assert [line[: len(gone)] for line in printed(KEPT).splitlines()] == [gone] * 8
 
 
 def test_other_libraries_kernels_outlive_the_operator() -> None:
