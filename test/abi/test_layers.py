@@ -13,6 +13,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
+from layers import needs
 
 from build import CXX, LIBCXX, ROOT, plugin, python
 
@@ -282,6 +283,7 @@ print(json.dumps(mica.ops.test_tape.record(mica.ones(2, 3), mica.zeros(3))))
 """
 
 
+@needs("trace")
 def test_a_plugin_traces_and_reads_the_tape() -> None:
     """By the table that the trace plugin offers, which is opened for it."""
     result = python("import json, sys, mica" + TAPE, str(plugin("tape.c")))
@@ -407,6 +409,7 @@ print(json.dumps([ours, theirs, right, where]))
 
 
 OWN = {"autocast": AUTOCAST, "batched": BATCHED, "functionalize": FUNCTIONALIZE, "trace": TRACE}
+OWN = {layer: program for layer, program in OWN.items() if (ROOT / "keys" / layer).is_dir()}
 
 
 @pytest.mark.parametrize("compiler", [CXX, LIBCXX], ids=["g++", "clang with libc++"])

@@ -10,6 +10,7 @@ import sys
 
 import numpy as np
 import pytest
+from layers import needs
 
 import mica
 from mica import conformance
@@ -211,6 +212,7 @@ def test_the_command_of_an_installed_mica() -> None:
     assert "Traceback" not in result.stderr
 
 
+@needs("batched", "autocast")
 def test_vmap_and_autocast_of_a_device() -> None:
     report = conform(
         DEVICE, operators=["mm", "maximum", "mul.Tensor", "add.Tensor"], groups=["vmap", "autocast"]
