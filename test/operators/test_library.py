@@ -6,6 +6,7 @@ import gc
 import itertools
 import os
 import threading
+import time
 import warnings
 import weakref
 from typing import Any
@@ -491,6 +492,36 @@ def test_what_a_kernel_holds_goes_with_its_library() -> None:
     assert gone() is None
     with pytest.raises(RuntimeError, match="f is gone: the plugin or library that defined it is disabled"):
         f(mica.zeros(()))
+
+
+def test_a_kernel_costs_no_more_among_8000_operators() -> None:
+    """It drops the tables of its own operator, and looks at no other."""
+    own = library.Library(fresh("x").split("::")[0], "DEF")
+
+    def cost() -> float:
+        """Seconds of this thread for a kernel of an operator that was called before, at their least."""
+        x, least = mica.ones(1), float("inf")
+        for _ in range(10):
+            names = [fresh("f").replace("::", "_") for _ in range(50)]
+            for name in names:
+                own.define(f"{name}(Tensor x) -> Tensor")
+                own.impl(name, lambda x: x, "cpu")
+                mica.ops.overload(f"{own.ns}::{name}")(x)
+            over = library.Library(own.ns, "IMPL")
+            start = time.thread_time()
+            for name in names:
+                over.impl(name, lambda x: x, "cpu")
+            least = min(least, (time.thread_time() - start) / len(names))
+            over._destroy()
+        return least
+
+    few = cost()
+    for number in range(8000):
+        own.define(f"more{number}(Tensor x) -> Tensor")
+        own.impl(f"more{number}", lambda x: x, "cpu")
+        mica.ops.overload(f"{own.ns}::more{number}")(mica.ones(1))
+    assert cost() < 2 * few
+    own._destroy()
 
 
 KEPT = """
