@@ -153,6 +153,38 @@ def test_zeta_and_polygamma() -> None:
         assert abs(got - exact) <= 2e-14 * abs(exact), (n, q)
 
 
+@pytest.mark.parametrize("name", ["digamma", "polygamma1", "polygamma2", "zeta3"])
+def test_left_of_zero(name: str) -> None:
+    """To a few units of the largest term: reflection and sums cancel there."""
+    functions: dict[str, tuple[Any, Any]] = {
+        "digamma": (mica.digamma, mpmath.digamma),
+        "polygamma1": (lambda x: mica.polygamma(1, x), lambda x: mpmath.polygamma(1, x)),
+        "polygamma2": (lambda x: mica.polygamma(2, x), lambda x: mpmath.polygamma(2, x)),
+        "zeta3": (lambda x: mica.special.zeta(3.0, x), lambda x: -mpmath.polygamma(2, x) / 2),
+    }
+    function, exact = functions[name]
+    draw = random.Random(7)
+    xs = [draw.uniform(-30, 0) for _ in range(200)] + [-k + e for k in range(1, 9) for e in (1e-3, -1e-6)]
+    for at, got in zip(xs, function(mica.tensor(xs, dtype=mica.float64)).tolist()):
+        true, near = exact(mpmath.mpf(at)), abs(at - round(at))
+        assert abs(got - true) <= 4e-15 * (abs(true) + 1 / near), (at, got, float(true))
+
+
+def test_poles_and_ends() -> None:
+    inf, nan = math.inf, math.nan
+    ends = mica.tensor([0.0, -0.0, -1.0, -7.0, inf, -inf, nan], dtype=mica.float64)
+    expected: dict[str, tuple[Any, list[float]]] = {
+        "lgamma": (mica.lgamma, [inf, inf, inf, inf, inf, inf, nan]),
+        "digamma": (mica.digamma, [-inf, inf, nan, nan, inf, nan, nan]),
+        "polygamma1": (lambda x: mica.polygamma(1, x), [inf, inf, inf, inf, 0.0, nan, nan]),
+        "zeta3": (lambda x: mica.special.zeta(3.0, x), [inf, inf, inf, inf, 0.0, inf, nan]),
+    }
+    for name, (function, values) in expected.items():
+        for dtype in (mica.float64, mica.float32):
+            got = function(ends.to(dtype)).tolist()
+            assert [repr(v) for v in got] == [repr(v) for v in values], name
+
+
 def _chebyshev(k: int, x: Any, value: Any, before: Any) -> Any:
     return 2 * x * value - before
 

@@ -3,8 +3,8 @@
 // Vectors come from SLEEF (sleef-inl.h), at most 1 ULP (erfc 1.5) within its
 // range; where its range is narrower than the function's, the lanes outside are
 // computed again by the C library (see `Patched`). In float32, exp, log, erf, tanh
-// and sigmoid are our own (float_maths-inl.h), since programs call them most. Functions without a vector
-// form (digamma, lgamma of float64) run lane by lane, in double.
+// and sigmoid are our own (float_maths-inl.h), since programs call them most. The functions of mica/maths/
+// whose text is valid for vectors run in double lanes, the others lane by lane (scalar_tables.cc).
 // test/unit/cpu/maths_test.cc holds every one to 2 ULP over all exponents.
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "plugins/cpu/engine/lanes/maths.cc"
@@ -18,6 +18,7 @@
 #include "plugins/cpu/engine/lanes/erf-inl.h"
 #include "plugins/cpu/engine/lanes/erfinv-inl.h"
 #include "plugins/cpu/engine/lanes/float_maths-inl.h"
+#include "plugins/cpu/engine/lanes/lgamma-inl.h"
 #include "plugins/cpu/engine/lanes/loops-inl.h"
 #include "plugins/cpu/engine/lanes/scalar_maths.h"
 #include "plugins/cpu/engine/lanes/sleef-inl.h"
@@ -64,14 +65,6 @@ int Vector2(void* dst, const void* a, const void* b, const void*, int64_t n) {
     hn::Store(F::Do(hn::Load(d, pad_x), hn::Load(d, pad_y)), d, pad_x);
     __builtin_memcpy(out + i, pad_x, rest);
   }
-  return kFlagNone;
-}
-
-template <class T, class F>
-int Scalar1(void* dst, const void* a, const void*, const void*, int64_t n) {
-  T* out = static_cast<T*>(dst);
-  const T* x = static_cast<const T*>(a);
-  for (int64_t i = 0; i < n; ++i) out[i] = static_cast<T>(F::Do(static_cast<double>(x[i])));
   return kFlagNone;
 }
 
@@ -272,26 +265,24 @@ struct LaneNextAfter {
   }
 };
 
-// In double lanes: SLEEF's is exact to an absolute 1e-16 where it crosses zero.
 template <class T>
-int LogGammaFunction(void* dst, const void* a, const void* b, const void* c, int64_t n) {
-  if constexpr (sizeof(T) == 8) return Scalar1<T, ScalarLgamma>(dst, a, b, c, n);
-  const hn::Rebind<float, TagD> narrow;
-  const auto lanes = static_cast<int64_t>(hn::Lanes(narrow));
-  float* out = static_cast<float*>(dst);
-  const float* x = static_cast<const float*>(a);
-  const auto run = [&](const float* from, float* to) HWY_ATTR {
-    const VecD y = SleefLgamma::Do(hn::PromoteTo(TagD(), hn::LoadU(narrow, from)));
-    hn::StoreU(hn::DemoteTo(narrow, y), narrow, to);
-  };
-  int64_t i = 0;
-  for (; i + lanes <= n; i += lanes) run(x + i, out + i);
-  if (i == n) return kFlagNone;
-  float pad[HWY_MAX_BYTES / sizeof(double)] = {};
-  const size_t rest = static_cast<size_t>(n - i) * sizeof(float);
-  __builtin_memcpy(pad, x + i, rest);
-  run(pad, pad);
-  __builtin_memcpy(out + i, pad, rest);
+int LogGammaFunction(void* dst, const void* a, const void*, const void*, int64_t n) {
+  const T* x = static_cast<const T*>(a);
+  MapReal([](Real at) HWY_ATTR { return LgammaOf(at, static_cast<const T*>(nullptr)); }, static_cast<T*>(dst),
+          n, x);
+  return kFlagNone;
+}
+
+// The functions of mica/maths/ by their own text.
+template <class T, Real (*kFunction)(Real)>
+int VectorsOfText(void* dst, const void* a, const void*, const void*, int64_t n) {
+  MapReal([](Real x) HWY_ATTR { return kFunction(x); }, static_cast<T*>(dst), n, static_cast<const T*>(a));
+  return kFlagNone;
+}
+template <class T, Real (*kFunction)(Real, Real)>
+int VectorsOfText(void* dst, const void* a, const void* b, const void*, int64_t n) {
+  MapReal([](Real x, Real y) HWY_ATTR { return kFunction(x, y); }, static_cast<T*>(dst), n,
+          static_cast<const T*>(a), static_cast<const T*>(b));
   return kFlagNone;
 }
 
@@ -349,12 +340,14 @@ void FillMaths(PrimitiveTable* table) {
   at[MICA_OP_NEXTAFTER] = Map2<T, T, LaneNextAfter>;
   at[MICA_OP_ERFINV] = InverseErrorFunction<T>;
   at[MICA_OP_LGAMMA] = LogGammaFunction<T>;
-  at[MICA_OP_DIGAMMA] = Scalar1<T, ScalarDigamma>;
+  at[MICA_OP_DIGAMMA] = VectorsOfText<T, mica_digamma>;
+  at[MICA_OP_ZETA] = VectorsOfText<T, mica_zeta>;
+  at[MICA_OP_POLYGAMMA] = VectorsOfText<T, mica_polygamma>;
 }
 
 void AddMaths(int32_t dtype, PrimitiveTable* table) {
-  dtype == MICA_F32 ? FillMaths<float>(table) : FillMaths<double>(table);
   AddScalarMaths(dtype, table);
+  dtype == MICA_F32 ? FillMaths<float>(table) : FillMaths<double>(table);
 }
 
 }  // namespace mica::cpu::HWY_NAMESPACE

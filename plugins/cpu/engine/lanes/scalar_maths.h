@@ -1,5 +1,5 @@
-// Functions of one double for which no vector form exists; used by maths.cc.
-// Each is thread-safe and defined on NaN, the infinities and the poles.
+// The functions of mica/maths/ as primitives, one element after the other; maths.cc puts those
+// that have a vector form in the place of these.
 #ifndef MICA_PLUGINS_CPU_ENGINE_SCALAR_MATHS_H_
 #define MICA_PLUGINS_CPU_ENGINE_SCALAR_MATHS_H_
 
@@ -7,19 +7,7 @@
 
 namespace mica::cpu {
 
-// log |gamma(x)|.
-double LogGamma(double x);
-// The derivative of LogGamma: ∓inf at ±0, NaN at negative integers.
-double Digamma(double x);
-
-struct ScalarLgamma {
-  static double Do(double x) { return LogGamma(x); }
-};
-struct ScalarDigamma {
-  static double Do(double x) { return Digamma(x); }
-};
-
-// Puts the functions of mica/maths/ into the table of float32 or float64 lanes.
+// Puts them into the table of float32 or float64 lanes.
 void AddScalarMaths(int32_t dtype, PrimitiveTable* table);
 
 }  // namespace mica::cpu

@@ -4,13 +4,16 @@
  * relative error is at most 3 units of the last place, at the root too; left of 0 it is a
  * few units of the larger of the reflection's two terms, which cancel at each root.
  *
+ * Note [Vectors by the same text], in real.h, holds for it.
+ *
  * The table is a polynomial through Chebyshev nodes, computed with mpmath to 60 digits.
  */
-#ifndef MICA_MATHS_DIGAMMA_H_
+#if !defined(MICA_MATHS_DIGAMMA_H_) || defined(MICA_MATHS_VECTORS)
 #define MICA_MATHS_DIGAMMA_H_
 
-#include <mica/maths/phase.h>
+#ifndef MICA_MATHS_VECTORS
 #include <mica/maths/real.h>
+#endif
 
 MICA_MATHS_TABLE(mica_digamma_root)
 [] = {-8.153978973309418e-05, 0.00019426548768522768, -0.00019476490125987326, 0.00019075640343160688,
@@ -24,26 +27,42 @@ MICA_MATHS_TABLE(mica_digamma_far)
       -4.16666666666666666667e-3, 3.96825396825396825397e-3,  -8.33333333333333333333e-3,
       8.33333333333333333333e-2};
 
-MICA_MATHS double mica_digamma(double x) {
-  if (x == 0) return copysign((double)INFINITY, -x);
-  double sum = 0;
-  if (x < 0) {
-    const double rest = x - rint(x); /* exact, and so is what tan sees near a pole */
-    if (rest == 0) return NAN;
-    sum = -MICA_MATHS_PI / tan(MICA_MATHS_PI * rest);
-    x = 1 - x;
+/* d P(d), with d the distance of x from the root. */
+MICA_MATHS MICA_REAL mica_digamma_near_root(MICA_REAL x) {
+  const MICA_REAL distance = x - 1.4616321449683622 - 9.549995429965697e-17;
+  return distance * mica_horner(distance, mica_digamma_root, 23);
+}
+
+MICA_MATHS MICA_REAL mica_digamma(MICA_REAL x) {
+  const MICA_REAL given = x;
+  MICA_REAL sum = 0;
+  const MICA_MASK left = x < 0;
+  if (mica_any(left)) {
+    const MICA_REAL rest = x - rint(x); /* exact, and so is what tan sees near a pole */
+    const MICA_REAL mirrored = mica_select(rest == 0, NAN, -MICA_MATHS_PI / tan(MICA_MATHS_PI * rest));
+    sum = mica_select(left, mirrored, sum);
+    x = mica_select(left, 1 - x, x);
   }
-  if (x < 1) {
-    sum -= 1 / x;
-    x += 1;
+  const MICA_MASK small = x < 1;
+  if (mica_any(small)) {
+    sum = mica_select(small, sum - 1 / x, sum);
+    x = mica_select(small, x + 1, x);
   }
-  if (x >= 10) {
-    const double z = 1 / (x * x);
-    return sum + (log(x) - 0.5 / x - z * mica_horner(z, mica_digamma_far, 6));
+  const MICA_MASK far = x >= 10;
+  MICA_REAL value = 0;
+  if (mica_any(!far)) {
+    MICA_REAL at = mica_select(far, 2, x), steps = 0;
+    for (MICA_MASK above = at > 2; mica_any(above); above = at > 2) {
+      at = mica_select(above, at - 1, at);
+      steps = mica_select(above, steps + 1 / at, steps);
+    }
+    value = steps + mica_digamma_near_root(at);
   }
-  double steps = 0;
-  for (; x > 2; steps += 1 / x) x -= 1;
-  return sum + (steps + mica_near_zero(x, 1.4616321449683622, 9.549995429965697e-17, mica_digamma_root, 23));
+  if (mica_any(far)) {
+    const MICA_REAL z = 1 / (x * x);
+    value = mica_select(far, log(x) - 0.5 / x - z * mica_horner(z, mica_digamma_far, 6), value);
+  }
+  return mica_select(given == 0, copysign((double)INFINITY, -given), sum + value);
 }
 
 #endif /* MICA_MATHS_DIGAMMA_H_ */
