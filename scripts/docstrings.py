@@ -56,6 +56,19 @@ MODULES = (
     "distributed",
     "distributed.algorithms._checkpoint.checkpoint_wrapper",
     "distributed.algorithms.ddp_comm_hooks.default_hooks",
+    "distributed.checkpoint",
+    "distributed.checkpoint.default_planner",
+    "distributed.checkpoint.filesystem",
+    "distributed.checkpoint.format_utils",
+    "distributed.checkpoint.metadata",
+    "distributed.checkpoint.planner",
+    "distributed.checkpoint.planner_helpers",
+    "distributed.checkpoint.staging",
+    "distributed.checkpoint.state_dict",
+    "distributed.checkpoint.state_dict_loader",
+    "distributed.checkpoint.state_dict_saver",
+    "distributed.checkpoint.stateful",
+    "distributed.checkpoint.storage",
     "distributed.device_mesh",
     "distributed.elastic.multiprocessing.errors",
     "distributed.nn.functional",
@@ -209,12 +222,15 @@ def parameters(of: Documented) -> list[str] | None:
 
 
 def _signature_is_own(kind: type) -> bool:
-    """Whether a class says what makes it: not an enumeration, nor one that leaves it to Python or Module.
+    """Whether a class says what makes it: no enumeration or protocol, nor one that leaves it to Python or Module.
 
     Module's own `__init__` has `*args, **kwargs`, which it refuses for a class such as Sigmoid.
     """
-    if issubclass(kind, enum.Enum) or (
-        kind is not mica.nn.Module and kind.__init__ is mica.nn.Module.__init__
+    is_protocol = getattr(kind, "_is_protocol", False)  # which nobody makes
+    if (
+        is_protocol
+        or issubclass(kind, enum.Enum)
+        or (kind is not mica.nn.Module and kind.__init__ is mica.nn.Module.__init__)
     ):
         return False
     makers = (kind.__init__, kind.__new__)

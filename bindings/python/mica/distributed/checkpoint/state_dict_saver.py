@@ -1,0 +1,343 @@
+"""Saving a state dict by all ranks together, at once or while the program goes on."""
+
+from __future__ import annotations
+
+import enum
+import inspect
+import os
+import threading
+import warnings
+import weakref
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import Any
+
+from mica.distributed._connect import connected
+from mica.distributed._group import ProcessGroup, state
+from mica.distributed._init import group_of, is_initialized
+from mica.distributed.checkpoint._ranks import Ranks
+from mica.distributed.checkpoint._storage_choice import storage_of
+from mica.distributed.checkpoint.api import CheckpointException
+from mica.distributed.checkpoint.default_planner import DefaultSavePlanner
+from mica.distributed.checkpoint.metadata import STATE_DICT_TYPE, Metadata
+from mica.distributed.checkpoint.planner import SavePlan, SavePlanner
+from mica.distributed.checkpoint.staging import AsyncStager, DefaultStager, StagingOptions
+from mica.distributed.checkpoint.stateful import Stateful
+from mica.distributed.checkpoint.storage import StorageWriter, WriteResult
+
+__all__ = ["AsyncCheckpointerType", "AsyncSaveResponse", "async_save", "save", "save_state_dict"]
+
+
+class AsyncCheckpointerType(enum.Enum):
+    """What writes in the background: a thread; a process is not there.
+
+    Example:
+        >>> mica.distributed.checkpoint.state_dict_saver.AsyncCheckpointerType.THREAD.value
+        'thread'
+    """
+
+    THREAD = "thread"
+    PROCESS = "process"
+
+
+def save_state_dict(
+    state_dict: STATE_DICT_TYPE,
+    storage_writer: StorageWriter,
+    process_group: ProcessGroup | None = None,
+    coordinator_rank: int = 0,
+    no_dist: bool = False,
+    planner: SavePlanner | None = None,
+) -> Metadata:
+    """Saves a state dict; use `save`, which knows objects with a state.
+
+    As `torch.distributed.checkpoint.save_state_dict`.
+
+    Args:
+        state_dict (dict): Tensors, pieces of them and other values.
+        storage_writer (StorageWriter): Where.
+        process_group (ProcessGroup, optional): Its ranks save together. Default: None, the default group.
+        coordinator_rank (int): The rank that plans and publishes. Default: 0.
+        no_dist (bool): Saves what this process has alone. Default: False.
+        planner (SavePlanner, optional): Default: None, a DefaultSavePlanner.
+
+    Returns:
+        Metadata: What the checkpoint holds.
+
+    Raises:
+        CheckpointException: A rank failed; see `save`.
+
+    Example:
+        >>> import tempfile
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     writer = mica.distributed.checkpoint.FileSystemWriter(folder)
+        ...     found = mica.distributed.checkpoint.save_state_dict({"x": mica.ones(2)}, writer, no_dist=True)
+        >>> list(found.state_dict_metadata)
+        ['x']
+    """
+    warnings.warn("`save_state_dict` is deprecated; use `save`.", FutureWarning, stacklevel=2)
+    storage_writer.reset()
+    return _save(state_dict, storage_writer, Ranks(process_group, no_dist, coordinator_rank), planner)
+
+
+def save(
+    state_dict: STATE_DICT_TYPE,
+    *,
+    checkpoint_id: str | os.PathLike[str] | None = None,
+    storage_writer: StorageWriter | None = None,
+    planner: SavePlanner | None = None,
+    process_group: ProcessGroup | None = None,
+    no_dist: bool = False,
+    use_collectives: bool = True,
+) -> Metadata:
+    """Saves a state dict; all ranks of the group call it.
+
+    As `torch.distributed.checkpoint.save`. What several ranks have under one key is written by one of them, in equal
+    shares. A checkpoint that is there stays whole until the new one is, whatever happens to the ranks.
+
+    Args:
+        state_dict (dict): Tensors, pieces of global tensors, values that `mica.save` writes, objects with a
+            `state_dict()`, and dicts and lists of them.
+        checkpoint_id (str or path, optional): The folder. Default: None, that of `storage_writer`.
+        storage_writer (StorageWriter, optional): Default: None, a FileSystemWriter.
+        planner (SavePlanner, optional): Default: None, a DefaultSavePlanner.
+        process_group (ProcessGroup, optional): Its ranks save together. Default: None, the default group.
+        no_dist (bool): Saves what this process has alone. Default: False.
+        use_collectives (bool): Must be True. Default: True.
+
+    Returns:
+        Metadata: What the checkpoint holds.
+
+    Raises:
+        CheckpointException: A rank failed. It is raised on all ranks, names the rank, and is of the kind of its error
+            too: OSError for a full disk, ValueError for pieces that overlap or leave a hole or tensors that differ,
+            TypeError for a value that loading would refuse.
+        RuntimeError: Neither a folder nor a writer is given.
+        NotImplementedError: `use_collectives` is False.
+
+    Example:
+        >>> import tempfile
+        >>> model, folder = mica.nn.Linear(2, 2), tempfile.TemporaryDirectory()
+        >>> checkpoint = mica.distributed.checkpoint
+        >>> found = checkpoint.save({"model": model, "epoch": 3}, checkpoint_id=folder.name, no_dist=True)
+        >>> list(found.state_dict_metadata)
+        ['model.weight', 'model.bias', 'epoch']
+        >>> folder.cleanup()
+    """
+    _check(use_collectives)
+    warn_alone(no_dist, process_group, "save")
+    writer = storage_of(storage_writer, checkpoint_id, reader=False)
+    return _save(_states(state_dict), writer, Ranks(process_group, no_dist), planner)
+
+
+def _check(use_collectives: bool) -> None:
+    if not use_collectives:
+        raise NotImplementedError(
+            "save(use_collectives=False) is not there: ranks that do not wait for each other make no whole checkpoint; "
+            "leave it out, or save by no_dist=True into a folder for each rank."
+        )
+
+
+def warn_alone(no_dist: bool, group: ProcessGroup | None, what: str) -> None:
+    """Warns a program that has no group and did not say so."""
+    if not (no_dist or group is not None or is_initialized()):
+        warnings.warn(
+            f"torch.distributed is disabled, unavailable or uninitialized, assuming the intent is to {what} in a single "
+            "process.",
+            stacklevel=3,
+        )
+
+
+def _states(state_dict: STATE_DICT_TYPE) -> STATE_DICT_TYPE:
+    """The dict with the states of its objects in their places."""
+    return {key: one.state_dict() if isinstance(one, Stateful) else one for key, one in state_dict.items()}
+
+
+def _save(
+    state_dict: STATE_DICT_TYPE, writer: StorageWriter, ranks: Ranks, planner: SavePlanner | None
+) -> Metadata:
+    plans = DefaultSavePlanner() if planner is None else planner
+    made: list[Metadata] = []  # on the coordinator
+
+    def local_plan() -> SavePlan:
+        plans.set_up_planner(
+            state_dict=state_dict, storage_meta=writer.storage_meta(), is_coordinator=ranks.is_coordinator
+        )
+        told = {"rank": ranks.rank, "use_collectives": True}
+        takes_all = "kwargs" in inspect.signature(writer.set_up_storage_writer).parameters
+        writer.set_up_storage_writer(ranks.is_coordinator, **(told if takes_all else {}))
+        return writer.prepare_local_plan(plans.create_local_plan())
+
+    def global_plan(all_plans: list[SavePlan]) -> list[SavePlan]:
+        all_plans, metadata = plans.create_global_plan(all_plans)
+        made.append(metadata)
+        return writer.prepare_global_plan(all_plans)
+
+    def write() -> list[WriteResult]:
+        return writer.write_data(plans.finish_plan(plan), plans).wait()
+
+    def finish(results: list[list[WriteResult]]) -> Metadata:
+        writer.finish(metadata=made[0], results=results)
+        return made[0]
+
+    plan = ranks.reduce_scatter("plan", local_plan, global_plan)
+    try:
+        return ranks.all_reduce("write", write, finish)
+    except CheckpointException as error:
+        if error.step == "write":  # no rank will publish what this one wrote
+            writer.discard()
+        raise
+
+
+@dataclass
+class AsyncSaveResponse:
+    """What `async_save` gives with a stager that copies in the background.
+
+    As `torch.distributed.checkpoint.state_dict_saver.AsyncSaveResponse`.
+
+    Args:
+        staging_completion (Future): Done when the state dict was copied, and may be changed.
+        upload_completion (Future): The Metadata, when the checkpoint is whole.
+
+    Example:
+        >>> import tempfile
+        >>> from mica.distributed.checkpoint.staging import DefaultStager
+        >>> folder, stager = tempfile.TemporaryDirectory(), DefaultStager()
+        >>> begun = mica.distributed.checkpoint.async_save(
+        ...     {"x": mica.ones(2)}, checkpoint_id=folder.name, async_stager=stager, no_dist=True)
+        >>> begun.staging_completion.result()
+        >>> list(begun.upload_completion.result().state_dict_metadata)
+        ['x']
+        >>> stager.close()
+        >>> folder.cleanup()
+    """
+
+    staging_completion: Future[None]
+    upload_completion: Future[Metadata]
+
+
+def async_save(
+    state_dict: STATE_DICT_TYPE,
+    *,
+    checkpoint_id: str | os.PathLike[str] | None = None,
+    storage_writer: StorageWriter | None = None,
+    planner: SavePlanner | None = None,
+    process_group: ProcessGroup | None = None,
+    async_checkpointer_type: AsyncCheckpointerType = AsyncCheckpointerType.THREAD,
+    async_stager: AsyncStager | None = None,
+    no_dist: bool = False,
+    use_collectives: bool = True,
+) -> Future[Metadata] | AsyncSaveResponse:
+    """Saves a state dict in a thread; all ranks of the group call it.
+
+    As `torch.distributed.checkpoint.async_save`. The state dict is copied before the call returns. Saves of one group
+    are written one after another, in the order of the calls, by collectives of a group of their own.
+
+    Args:
+        state_dict (dict): As `save` takes.
+        checkpoint_id (str or path, optional): The folder. Default: None, that of `storage_writer`.
+        storage_writer (StorageWriter, optional): Default: None, a FileSystemWriter.
+        planner (SavePlanner, optional): Default: None, a DefaultSavePlanner.
+        process_group (ProcessGroup, optional): Its ranks save together. Default: None, the default group.
+        async_checkpointer_type (AsyncCheckpointerType): Must be THREAD. Default: THREAD.
+        async_stager (AsyncStager, optional): Copies the state dict. Default: None, before the call returns.
+        no_dist (bool): Saves what this process has alone. Default: False.
+        use_collectives (bool): Must be True. Default: True.
+
+    Returns:
+        Future: Of the Metadata; `result()` raises what `save` would. An AsyncSaveResponse if `async_stager` gives a
+        Future.
+
+    Raises:
+        NotImplementedError: A process is asked for, or `use_collectives` is False.
+
+    Example:
+        >>> import tempfile
+        >>> folder, x = tempfile.TemporaryDirectory(), mica.zeros(2)
+        >>> begun = mica.distributed.checkpoint.async_save({"x": x}, checkpoint_id=folder.name, no_dist=True)
+        >>> x += 1  # training goes on
+        >>> done = begun.result()
+        >>> state = {"x": mica.empty(2)}
+        >>> mica.distributed.checkpoint.load(state, checkpoint_id=folder.name, no_dist=True)
+        >>> state
+        {'x': tensor([0., 0.])}
+        >>> folder.cleanup()
+    """
+    _check(use_collectives)
+    if async_checkpointer_type != AsyncCheckpointerType.THREAD:
+        raise NotImplementedError(
+            f"async_save(async_checkpointer_type={async_checkpointer_type}) is not there; a thread writes: leave it out."
+        )
+    warn_alone(no_dist, process_group, "save")
+    writer = storage_of(storage_writer, checkpoint_id, reader=False)
+    alone = no_dist or (process_group is None and not is_initialized())
+    background = _background(None if alone else group_of(process_group))
+    stager: Any = async_stager
+    if stager is None:
+        stager = (
+            writer
+            if isinstance(writer, AsyncStager)
+            else DefaultStager(StagingOptions(use_async_staging=False))
+        )
+    staged = stager.stage(_states(state_dict))
+
+    def write() -> Metadata:
+        whole = staged.result() if isinstance(staged, Future) else staged
+        return _save(whole, writer, Ranks(background.group, alone), planner)
+
+    upload = background.thread.submit(write)
+    if isinstance(staged, Future):
+        return AsyncSaveResponse(_following(staged), upload)
+    if stager.should_synchronize_after_execute:
+        stager.synchronize_staging()
+    return upload
+
+
+def _following(staged: Future[Any]) -> Future[None]:
+    """A Future that is done with another, without its value."""
+    done: Future[None] = Future()
+
+    def follow(of: Future[Any]) -> None:
+        error = of.exception()
+        if error is None:
+            done.set_result(None)
+        else:
+            done.set_exception(error)
+
+    staged.add_done_callback(follow)
+    return done
+
+
+class _Background:
+    """The thread that writes a group's checkpoints, and the group of the same ranks whose collectives it calls.
+
+    The program's own collectives go on meanwhile, and ranks must call those of one group in one order.
+    """
+
+    def __init__(self, group: ProcessGroup | None) -> None:
+        self.thread = ThreadPoolExecutor(1, "async_save")
+        self.group = group
+        if group is None:
+            return
+        name = f"{group.group_name}/async_save"
+        handle = connected(group.name(), name, group.ranks(), group.rank(), group.timeout, group.store)
+        self.group = ProcessGroup(handle, group.ranks(), name, group.name(), group.timeout, group.store)
+        state().groups.append(self.group)  # destroy_process_group leaves it, too
+
+
+_backgrounds: weakref.WeakKeyDictionary[ProcessGroup, _Background] = weakref.WeakKeyDictionary()
+_alone: list[_Background] = []
+_lock = threading.Lock()
+
+
+def _background(group: ProcessGroup | None) -> _Background:
+    if group is None:
+        with _lock:
+            if not _alone:
+                _alone.append(_Background(None))
+            return _alone[0]
+    found = _backgrounds.get(group)
+    if found is None:
+        found = _Background(group)
+        with _lock:
+            _backgrounds[group] = found
+    return found
