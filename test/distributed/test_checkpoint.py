@@ -229,6 +229,15 @@ def test_values_keep_their_types_and_their_places(tmp_path: Path) -> None:
     assert _load_state_dict_from_keys({"number"}, checkpoint_id=tmp_path) == {"number": 3}
 
 
+def test_keys_that_are_no_text_keep_their_type(tmp_path: Path) -> None:
+    saved = {"of": {0: {"count": 5, "x": mica.ones(2)}, (1, 2): 7}, 3: "three"}
+    checkpoint.save(saved, checkpoint_id=tmp_path, no_dist=True)
+    state = {"of": {0: {"count": 0, "x": mica.zeros(2)}, (1, 2): 0}, 3: ""}
+    checkpoint.load(state, checkpoint_id=tmp_path, no_dist=True)
+    assert state["of"].keys() == {0, (1, 2)} and state["of"][(1, 2)] == 7 and state[3] == "three"
+    assert state["of"][0]["count"] == 5 and state["of"][0]["x"].tolist() == [1, 1]
+
+
 class Counter:
     """An object with a state."""
 

@@ -164,6 +164,14 @@ def test_metadata_that_cannot_be_written_leaves_the_old_checkpoint(
     assert len(list(tmp_path.iterdir())) == len(before) == 2
 
 
+def test_ranks_that_see_other_folders_are_told(tmp_path: Path) -> None:
+    def save(r: int) -> None:
+        checkpoint.save({"x": mica.ones(2), "y": mica.ones(2)}, checkpoint_id=tmp_path / str(r))
+
+    for one in on_ranks(2, save):
+        assert isinstance(one, FileNotFoundError) and "is not here; all ranks must see one folder" in str(one)
+
+
 # ---- damaged files
 
 
@@ -202,6 +210,9 @@ def test_a_file_that_is_missing_or_cut_short(folder: Path) -> None:
     assert f"A file of the checkpoint is missing, which its metadata names: '{data}'" in _refused(folder)
     os.mkfifo(data)
     assert "is no regular file" in _refused(folder)
+    with open(folder / ".metadata", "r+b") as metadata:
+        metadata.truncate(1 << 40)
+    assert f"has ({1 << 40}) bytes; a checkpoint's metadata has at most" in _refused(folder)
     (folder / ".metadata").unlink()
     (folder / ".metadata").mkdir()
     assert "is no regular file" in _refused(folder)

@@ -253,7 +253,7 @@ class FileSystemWriter(StorageWriter):
         metadata.storage_data = {result.index: result.storage_data for result in written}
         metadata.storage_meta, metadata.version = self.storage_meta(), "1"
         names = sorted({result.storage_data.file for result in written})
-        files = {name: os.path.getsize(os.path.join(self.path, name)) for name in names}
+        files = {name: self._size_of(name) for name in names}
         text = _metadata_file.dumped(metadata, files)
         fresh = os.path.join(self.path, f"{_metadata_file.NAME}.{self.save_id}")
         try:
@@ -269,7 +269,17 @@ class FileSystemWriter(StorageWriter):
             raise
         if self.sync_files:
             _sync_folder(self.path)
+            _sync_folder(os.path.dirname(os.path.abspath(self.path)))  # which has the folder's own name
         self._sweep(metadata)
+
+    def _size_of(self, name: str) -> int:
+        path = os.path.join(self.path, name)
+        try:
+            return os.path.getsize(path)
+        except FileNotFoundError as error:
+            raise FileNotFoundError(
+                error.errno, "A file that a rank wrote is not here; all ranks must see one folder", path
+            ) from None
 
     def _sweep(self, metadata: Metadata) -> None:
         """Removes files of saves that are not of the checkpoint."""

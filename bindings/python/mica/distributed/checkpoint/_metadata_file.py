@@ -39,7 +39,8 @@ _UNPUBLISHED = re.compile(r"\.metadata\.[0-9a-f]{16}")
 _FORMAT, _VERSION = "mica.distributed.checkpoint", 1
 _LIMIT = 256 << 20  # bytes of the file
 _DIMENSIONS = 64
-_DTYPES = {str(d).removeprefix("mica."): d for d in vars(mica).values() if isinstance(d, mica.dtype)}
+# Under the shim a dtype calls itself torch's.
+_DTYPES = {str(d).rpartition(".")[2]: d for d in vars(mica).values() if isinstance(d, mica.dtype)}
 
 
 @dataclass(frozen=True)

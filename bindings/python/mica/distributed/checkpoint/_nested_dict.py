@@ -68,14 +68,22 @@ def unflatten_state_dict(state_dict: STATE_DICT_TYPE, mapping: FLATTEN_MAPPING) 
 def set_element(root: STATE_DICT_TYPE, path: Path, value: Any) -> None:
     """Puts a value at a path; dicts and lists on the way are made."""
     container: Any = root
-    for key, following in zip(path, path[1:]):
-        _check(container, key, path)
-        is_new = key not in container if isinstance(key, str) else key >= len(container)
+    for part, following in zip(path, path[1:]):
+        key = _key(container, part)
+        _check(container, part, path)
+        is_new = key >= len(container) if isinstance(container, list) else key not in container
         if is_new or container[key] is None:
             _put(container, key, {} if isinstance(following, str) else [])
         container = container[key]
     _check(container, path[-1], path)
-    _put(container, path[-1], value)
+    _put(container, _key(container, path[-1]), value)
+
+
+def _key(container: Any, part: str | int) -> Any:
+    """The key that a part of a path stands for: one that is no text, such as an optimizer's numbers, is there as text."""
+    if not isinstance(container, Mapping) or part in container:
+        return part
+    return next((key for key in container if str(key) == part), part)
 
 
 def _check(container: Any, key: str | int, path: Path) -> None:

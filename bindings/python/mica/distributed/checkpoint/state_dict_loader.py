@@ -97,7 +97,7 @@ def load(
     """
     warn_alone(no_dist, process_group, "load")
     reader = storage_of(storage_reader, checkpoint_id, reader=True)
-    objects = dict(sorted(state_dict.items()))
+    objects = dict(sorted(state_dict.items(), key=lambda item: str(item[0])))
     states = {key: one.state_dict() if isinstance(one, Stateful) else one for key, one in objects.items()}
     _load(states, reader, Ranks(process_group, no_dist), planner)
     for key, one in objects.items():
