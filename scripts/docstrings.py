@@ -60,6 +60,7 @@ MODULES = (
     "distributed.checkpoint.default_planner",
     "distributed.checkpoint.filesystem",
     "distributed.checkpoint.format_utils",
+    "distributed.checkpoint.hf_storage",
     "distributed.checkpoint.metadata",
     "distributed.checkpoint.planner",
     "distributed.checkpoint.planner_helpers",

@@ -346,6 +346,49 @@ def test_from_and_to_one_file(tmp_path: Path) -> None:
     assert found["epoch"] == 2 and mica.equal(found["model"]["w"], state["model"]["w"])
 
 
+def _safetensors_file(path: Path, extra: Any = None, **tensors: tuple[str, Any]) -> None:
+    """A file as the package safetensors writes it."""
+    header, data = {"__metadata__": extra or {"format": "pt"}}, b""
+    for name, (dtype, tensor) in tensors.items():
+        content = bytes_of(tensor)
+        offsets = [len(data), len(data) + len(content)]
+        header[name] = {"dtype": dtype, "shape": list(tensor.shape), "data_offsets": offsets}
+        data += content
+    text = json.dumps(header).encode()
+    path.write_bytes(struct.pack("<Q", len(text)) + text + data)
+
+
+def test_models_of_hugging_face_are_read_by_many_ranks(tmp_path: Path) -> None:
+    x, y = mica.arange(24.0).reshape(6, 4), mica.arange(6).bfloat16()
+    _safetensors_file(tmp_path / "model-00001-of-00002.safetensors", **{"a.weight": ("F32", x)})
+    _safetensors_file(tmp_path / "model-00002-of-00002.safetensors", bias=("BF16", y))
+
+    def load(r: int) -> None:
+        state = {"a": {"weight": emptied(cut(x, 0, 4, r))}, "bias": mica.zeros(6)}
+        checkpoint.load(state, storage_reader=checkpoint.HuggingFaceStorageReader(str(tmp_path)))
+        assert same(state["a"]["weight"], cut(x, 0, 4, r)) and state["bias"].tolist() == [0, 1, 2, 3, 4, 5]
+
+    on_all(4, load)
+
+    def refuse(kind: type[Exception], **state: Any) -> str:
+        reader = checkpoint.HuggingFaceStorageReader(str(tmp_path))
+        return refused(kind, 1, lambda r: checkpoint.load(dict(state), storage_reader=reader))
+
+    assert "Missing key" in refuse(RuntimeError, other=mica.ones(1))
+    extra = tmp_path / "other.safetensors"
+    _safetensors_file(extra, bias=("BF16", y))
+    assert "has the tensor (bias), which another file has, too" in refuse(ValueError, bias=y)
+    _safetensors_file(extra, z=("F6_E2M3", y))
+    assert "(z) of (F6_E2M3), which Mica lacks" in refuse(ValueError, bias=y)
+    _safetensors_file(extra, z=("F32", y))
+    assert "has (F32) [6] in (12) bytes" in refuse(ValueError, bias=y)
+    _safetensors_file(extra, {"DCP_SHARDING_INFO": "{}"}, z=("BF16", y))
+    assert "pieces of tensors" in refuse(ValueError, bias=y)
+    for path in tmp_path.iterdir():
+        path.unlink()
+    assert "no file of the ending .safetensors" in refuse(FileNotFoundError, bias=y)
+
+
 # ---- refused
 
 

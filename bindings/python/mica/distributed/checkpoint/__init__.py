@@ -6,6 +6,7 @@ docs/concepts/distributed.md says what is in the files and what happens when a r
 from mica.distributed.checkpoint.api import CheckpointException
 from mica.distributed.checkpoint.default_planner import DefaultLoadPlanner, DefaultSavePlanner
 from mica.distributed.checkpoint.filesystem import FileSystemReader, FileSystemWriter
+from mica.distributed.checkpoint.hf_storage import HuggingFaceStorageReader
 from mica.distributed.checkpoint.metadata import (
     BytesStorageMetadata,
     ChunkStorageMetadata,
@@ -32,6 +33,7 @@ __all__ = [
     "DefaultSavePlanner",
     "FileSystemReader",
     "FileSystemWriter",
+    "HuggingFaceStorageReader",
     "LoadPlan",
     "LoadPlanner",
     "Metadata",

@@ -179,7 +179,7 @@ class FileSystemReader(StorageReader):
 
 
 def _check_sum(path: str, stored: Stored, found: int) -> None:
-    if found != stored.crc32:
+    if stored.crc32 not in (None, found):
         raise ValueError(
             f"The file ({path}) is damaged: the checksum of its tensor ({stored.name:.80}) is ({found}), and the "
             f"checkpoint's metadata says ({stored.crc32})."

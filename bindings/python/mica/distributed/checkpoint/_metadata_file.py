@@ -50,7 +50,7 @@ class Stored:
     file: str
     name: str
     nbytes: int
-    crc32: int
+    crc32: int | None  # None where nobody says it
     sizes: tuple[int, ...]  # the shape; of a value its number of bytes
 
 

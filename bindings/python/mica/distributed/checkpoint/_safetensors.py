@@ -11,7 +11,7 @@ import math
 import os
 import stat
 import zlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 import mica
@@ -76,8 +76,10 @@ def write(path: str, entries: Sequence[Entry], sync: bool) -> dict[str, int]:
         sums = {entry.name: _put(handle, entry.content()) for entry in order}
         if sync:
             os.fsync(handle)
-    except BaseException:
+    except BaseException as error:
         os.unlink(path)
+        if isinstance(error, OSError) and error.filename is None:
+            error.filename = path
         raise
     finally:
         os.close(handle)
@@ -153,7 +155,8 @@ class File:
         if not isinstance(header, dict):
             raise self._damaged("its header is no object of JSON")
         self._data = 8 + length
-        header.pop("__metadata__", None)
+        extra = header.pop("__metadata__", None)
+        self.extra = extra if isinstance(extra, dict) else {}  # what whoever wrote the file adds
         entries = {name: self._entry(name, said) for name, said in header.items()}
         end = 0
         for name, (_, _, begin, after) in sorted(entries.items(), key=lambda e: e[1][2:]):
@@ -176,6 +179,17 @@ class File:
         if ends[0] > ends[1]:
             raise self._damaged(f"the tensor ({name:.80}) begins at ({ends[0]}) and ends at ({ends[1]})")
         return dtype, shape, ends[0], ends[1]
+
+    def tensors(self) -> Iterator[tuple[str, Any, list[int]]]:
+        """The name, dtype and shape of each tensor."""
+        dtypes = {name: dtype for dtype, (name, added) in _NAMES.items() if not added}
+        for name, (dtype, shape, *_) in self._entries.items():
+            if dtype not in dtypes:
+                raise ValueError(
+                    f"The file ({self.path}) has a tensor ({name:.80}) of ({dtype:.20}), which Mica lacks."
+                )
+            self.begin_of(name, dtypes[dtype], shape)
+            yield name, dtypes[dtype], shape
 
     def begin_of(self, name: str, dtype: Any, shape: Sequence[int]) -> int:
         """Where the tensor's bytes begin in the file; it must have the dtype and shape."""
