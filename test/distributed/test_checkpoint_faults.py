@@ -140,7 +140,9 @@ def test_a_full_disk_is_an_oserror_on_every_rank_and_leaves_the_old_checkpoint(t
     first, second = printed_alone(_program(program), str(tmp_path)).splitlines()
     same, name, number, failed, said = first.split("|")
     assert (same, name, number, failed) == ("True", "CheckpointException", str(errno.EFBIG), "[1]")
-    assert re.match(r"Rank \(1\) fails in the step \(write\): OSError: .*File too large", said)
+    assert re.match(
+        r"Rank \(1\) fails in the step \(write\): OSError: .*File too large: '.*__1_0\..*safetensors'", said
+    )
     assert second == "1 4"  # `.metadata` and the three ranks' old files
 
 
@@ -356,10 +358,25 @@ def test_async_saves_of_one_folder_follow_each_other(tmp_path: Path, monkeypatch
     monkeypatch.setattr(checkpoint.FileSystemWriter, "write_data", slow)
     futures = [checkpoint.async_save({"step": i}, checkpoint_id=tmp_path, no_dist=True) for i in range(4)]
     assert not any(future.done() for future in futures)
-    go.set()
+    threading.Timer(0.2, go.set).start()
+    checkpoint.save({"step": 4}, checkpoint_id=tmp_path, no_dist=True)  # waits for them, too
+    assert all(future.done() for future in futures)
     assert [len(future.result(20).state_dict_metadata) for future in futures] == [1] * 4
-    assert _load_state_dict_from_keys(checkpoint_id=tmp_path) == {"step": 3} and len(begun) == 4
+    assert _load_state_dict_from_keys(checkpoint_id=tmp_path) == {"step": 4} and len(begun) == 5
     assert len(list(tmp_path.iterdir())) == 2
+
+
+def test_a_save_that_a_future_calls_when_it_is_done(tmp_path: Path) -> None:
+    ended = threading.Event()
+
+    def again(done: Any) -> None:
+        checkpoint.save({"step": done.result() and 2}, checkpoint_id=tmp_path, no_dist=True)
+        ended.set()
+
+    for step in range(20):  # a callback of a Future that is done already runs here, and not in the thread
+        ended.clear()
+        checkpoint.async_save({"step": step}, checkpoint_id=tmp_path, no_dist=True).add_done_callback(again)
+        assert ended.wait(20) and _load_state_dict_from_keys(checkpoint_id=tmp_path) == {"step": 2}
 
 
 def test_errors_of_async_save_arrive_at_its_result(tmp_path: Path) -> None:
@@ -373,6 +390,20 @@ def test_errors_of_async_save_arrive_at_its_result(tmp_path: Path) -> None:
         checkpoint.async_save({"x": mica.ones(1)}, checkpoint_id=tmp_path / "good").result(20)
 
     on_all(2, f)
+
+
+def test_a_process_that_was_forked_saves_in_the_background(tmp_path: Path) -> None:
+    program = """
+        folder = sys.argv[1]
+        checkpoint.async_save(state(1), checkpoint_id=folder, no_dist=True).result()
+        child = os.fork()
+        if child == 0:
+            checkpoint.save(state(2), checkpoint_id=folder, no_dist=True)
+            checkpoint.async_save(state(3), checkpoint_id=folder, no_dist=True).result()
+            os._exit(0)
+        print(os.waitpid(child, 0)[1], step_of(folder))
+    """
+    assert printed_alone(_program(program), str(tmp_path), timeout=30) == "0 3\n"
 
 
 def test_a_save_that_was_begun_ends_before_the_process_does(tmp_path: Path) -> None:

@@ -119,6 +119,18 @@ ALONE = """
     set_optimizer_state_dict(shared, fresh, of_shared)
     found.append(rounded(fresh.state_dict()))
 
+    class Nested(m.optim.SGD):
+        def step(self, closure=None):
+            for p in self.param_groups[0]["params"]:
+                self.state[p] = {"a": {"b": {"c": m.ones(2) * self.param_groups[0]["lr"]}, "d": 3}, "count": 1}
+    nested = Nested(model.parameters(), lr=0.5)
+    nested.step()
+    of_nested = get_optimizer_state_dict(model, nested, options=flat)
+    found.append(rounded(of_nested))
+    fresh = Nested(model.parameters(), lr=0.25)
+    set_optimizer_state_dict(model, fresh, of_nested, options=flat)
+    found.append([rounded(v) for v in fresh.state_dict()["state"].values()])
+
     # Errors.
     good = {"model": get_model_state_dict(model)}
     found.append(raised(lambda: dcp.load({**good, "nope": m.ones(1)}, checkpoint_id=folder)))
@@ -152,7 +164,7 @@ def _same(here: str, there: str, count: int) -> None:
 
 def test_one_process_does_as_torch() -> None:
     here, there = (printed_alone(_program(ALONE), library) for library in ("mica", "torch"))
-    _same(here, there, 32)
+    _same(here, there, 34)
 
 
 RANKS = """

@@ -126,7 +126,7 @@ def _unflattened(optim: Optimizer, names: Names, flat: dict[str, Any]) -> dict[s
             saved["params"].append(name)
             if p.requires_grad and optim.state.get(p):
                 state[name] = {kind: _nested(flat, f"state.{name}.{kind}") for kind in optim.state[p]}
-        for option in group.keys() - {"params", "param_names"}:
+        for option in (key for key in group if key not in ("params", "param_names")):
             values = [_at(flat, f"param_groups.{name}.{option}") for name in saved["params"]]
             if any(value != values[0] for value in values):
                 raise RuntimeError(
@@ -147,7 +147,7 @@ def _at(flat: dict[str, Any], key: str) -> Any:
 
 def _nested(flat: dict[str, Any], key: str) -> Any:
     """A value, or the dict of those whose keys go on."""
-    inner = {k[len(key) + 1 :]: v for k, v in flat.items() if k.startswith(f"{key}.")}
-    if key in flat or not inner:
-        return _at(flat, key)
-    return {k.partition(".")[0]: _nested(flat, f"{key}.{k.partition('.')[0]}") for k in inner}
+    if key in flat:
+        return flat[key]
+    inner = {k[len(key) + 1 :].partition(".")[0] for k in flat if k.startswith(f"{key}.")}
+    return {part: _nested(flat, f"{key}.{part}") for part in sorted(inner)} if inner else _at(flat, key)

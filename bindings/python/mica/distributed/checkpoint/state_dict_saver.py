@@ -14,7 +14,7 @@ from typing import Any
 
 from mica.distributed._connect import connected
 from mica.distributed._group import ProcessGroup, state
-from mica.distributed._init import group_of, is_initialized
+from mica.distributed._init import is_initialized
 from mica.distributed.checkpoint._ranks import Ranks
 from mica.distributed.checkpoint._storage_choice import storage_of
 from mica.distributed.checkpoint.api import CheckpointException
@@ -125,8 +125,9 @@ def save(
     """
     _check(use_collectives)
     warn_alone(no_dist, process_group, "save")
-    writer = storage_of(storage_writer, checkpoint_id, reader=False)
-    return _save(_states(state_dict), writer, Ranks(process_group, no_dist), planner)
+    writer, ranks = storage_of(storage_writer, checkpoint_id, reader=False), Ranks(process_group, no_dist)
+    _wait_for_background(ranks.group)
+    return _save(_states(state_dict), writer, ranks, planner)
 
 
 def _check(use_collectives: bool) -> None:
@@ -269,8 +270,7 @@ def async_save(
         )
     warn_alone(no_dist, process_group, "save")
     writer = storage_of(storage_writer, checkpoint_id, reader=False)
-    alone = no_dist or (process_group is None and not is_initialized())
-    background = _background(None if alone else group_of(process_group))
+    background = _background(Ranks(process_group, no_dist).group)
     stager: Any = async_stager
     if stager is None:
         stager = (
@@ -282,7 +282,7 @@ def async_save(
 
     def write() -> Metadata:
         whole = staged.result() if isinstance(staged, Future) else staged
-        return _save(whole, writer, Ranks(background.group, alone), planner)
+        return _save(whole, writer, Ranks(background.group, background.group is None), planner)
 
     upload = background.thread.submit(write)
     if isinstance(staged, Future):
@@ -307,6 +307,9 @@ def _following(staged: Future[Any]) -> Future[None]:
     return done
 
 
+_this_thread = threading.local()
+
+
 class _Background:
     """The thread that writes a group's checkpoints, and the group of the same ranks whose collectives it calls.
 
@@ -314,7 +317,7 @@ class _Background:
     """
 
     def __init__(self, group: ProcessGroup | None) -> None:
-        self.thread = ThreadPoolExecutor(1, "async_save")
+        self.thread = ThreadPoolExecutor(1, "async_save", lambda: setattr(_this_thread, "writes", True))
         self.group = group
         if group is None:
             return
@@ -324,20 +327,32 @@ class _Background:
         state().groups.append(self.group)  # destroy_process_group leaves it, too
 
 
-_backgrounds: weakref.WeakKeyDictionary[ProcessGroup, _Background] = weakref.WeakKeyDictionary()
-_alone: list[_Background] = []
-_lock = threading.Lock()
+_of_groups: weakref.WeakKeyDictionary[ProcessGroup, _Background] = weakref.WeakKeyDictionary()
+_alone = [_Background(None)]
 
 
 def _background(group: ProcessGroup | None) -> _Background:
     if group is None:
-        with _lock:
-            if not _alone:
-                _alone.append(_Background(None))
-            return _alone[0]
-    found = _backgrounds.get(group)
+        return _alone[0]
+    found = _of_groups.get(group)
     if found is None:
-        found = _Background(group)
-        with _lock:
-            _backgrounds[group] = found
+        found = _of_groups[group] = _Background(group)
     return found
+
+
+def _wait_for_background(group: ProcessGroup | None) -> None:
+    """Waits for saves that were begun: one that came later must not be replaced by an earlier one."""
+    background = _alone[0] if group is None else _of_groups.get(group)
+    if background is not None and not hasattr(
+        _this_thread, "writes"
+    ):  # as what a Future calls when it is done
+        background.thread.submit(int).result()
+
+
+def _forget() -> None:
+    """In a process that was forked, which has none of the threads."""
+    _of_groups.clear()
+    _alone[0] = _Background(None)
+
+
+os.register_at_fork(after_in_child=_forget)
