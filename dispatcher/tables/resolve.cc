@@ -154,7 +154,7 @@ bool Dispatcher::ResolveStructured(const Operator& op, int bit, Resolution& r) {
     c.portable = spec.portable;
     c.portable_class = use_class ? PortableClass(spec.op_class) : nullptr;
   }
-  const std::vector<ClassEntry>& stack = classes[bit][static_cast<int>(spec.op_class)];
+  const std::vector<ClassEntry>& stack = classes[static_cast<unsigned>(bit)][static_cast<int>(spec.op_class)];
   if (use_class) SetClass(op, stack, c);
   const KernelEntry* leaf = out ? Top(*out, bit) : nullptr;
   if (leaf && leaf->kind == KernelEntry::Kind::kLeaf) {
