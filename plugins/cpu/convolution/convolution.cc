@@ -8,6 +8,7 @@
 #include "plugins/cpu/convolution/unfolded.h"
 #include "plugins/cpu/convolution/winograd.h"
 #include "plugins/cpu/engine/copy.h"
+#include "plugins/cpu/engine/lanes/lanes.h"
 #include "plugins/cpu/engine/threads.h"
 
 namespace mica::cpu {
@@ -22,26 +23,26 @@ struct Geometry {
   int64_t groups;
 };
 
-// An operand of a task: the tensor's memory where it is float32, with any strides, those
-// of a broadcast too; a float32 copy otherwise.
+// An operand of a task: the tensor's memory where it has the task's dtype, with any strides, those
+// of a broadcast too; a copy in that dtype otherwise.
 class Operand {
  public:
-  Operand(MicaTensor* tensor, bool written, int32_t threads) : tensor_(tensor) {
+  Operand(MicaTensor* tensor, int32_t dtype, bool written, int32_t threads) : tensor_(tensor) {
     const TensorRef t(tensor);
     int64_t dense = 1;
     for (int32_t d = t.ndim() - 1; d >= 0; --d) {
       strides_[d] = dense;
       dense *= t.size(d);
     }
-    if (t.dtype() == MICA_F32) {
+    if (t.dtype() == dtype) {
       data_ = t.data<void>();
       std::copy(t.strides(), t.strides() + t.ndim(), strides_);
       Normalize(t);
     } else if (written) {
-      output_.emplace(tensor, MICA_F32, threads);
+      output_.emplace(tensor, dtype, threads);
       data_ = output_->data<void>();
     } else {
-      input_.emplace(tensor, MICA_F32, threads);
+      input_.emplace(tensor, dtype, threads);
       data_ = const_cast<void*>(input_->data<void>());
     }
   }
@@ -70,7 +71,10 @@ class Operand {
   std::optional<DenseOutput> output_;
 };
 
-bool IsHalfOrFloat(const TensorRef& t) { return t.dtype() >= MICA_F16 && t.dtype() <= MICA_F32; }
+// Half types are computed in float32; -1 for a dtype without products.
+int32_t ComputeDtype(int32_t dtype) {
+  return IsFloat(dtype) ? LaneOf(dtype) : IsInteger(dtype) || IsComplex(dtype) ? dtype : -1;
+}
 
 void Transposed(float* dst, const float* src, int64_t batch, int64_t rows, int64_t columns, int32_t threads) {
   const int64_t sizes[] = {batch, columns, rows}, from[] = {rows * columns, 1, columns},
@@ -128,28 +132,18 @@ bool LibraryConvolution(const ConvolutionTask& task, const LibraryTable& library
   return true;
 }
 
-// Runs one task; `input`, `weight` and `output` as the ordinary convolution sees them.
-void Run(const MicaCall* call, ConvolutionKind kind, MicaTensor* input, MicaTensor* weight,
-         MicaTensor* output, const float* bias, const Geometry& g) {
-  const TensorRef in(input), w(weight), out(output);
-  const LibraryTable* library = Libraries();
-  const int32_t spatial = in.ndim() - 2;
-  if (!library || spatial < 1 || spatial > 3 || !IsHalfOrFloat(in) || w.dtype() != in.dtype() ||
-      out.dtype() != in.dtype())
-    throw plugin::NotImplemented();
-  const int32_t threads = ThreadsOf(call);
-  Operand x(input, kind == ConvolutionKind::kBackwardInput, threads),
-      y(weight, kind == ConvolutionKind::kBackwardWeight, threads),
-      z(output, kind == ConvolutionKind::kForward, threads);
+ConvolutionTask TaskOf(ConvolutionKind kind, const TensorRef& in, const TensorRef& w, const TensorRef& out,
+                       const Geometry& g, int32_t threads) {
   ConvolutionTask task;
   task.kind = kind;
-  task.spatial = spatial;
+  task.dtype = ComputeDtype(in.dtype());
+  task.spatial = in.ndim() - 2;
   task.threads = threads;
   task.batch = in.size(0);
   task.in_channels = in.size(1);
   task.out_channels = out.size(1);
   task.groups = g.groups;
-  for (int32_t d = 0; d < spatial; ++d) {
+  for (int32_t d = 0; d < task.spatial; ++d) {
     task.in[d] = in.size(d + 2);
     task.out[d] = out.size(d + 2);
     task.kernel[d] = w.size(d + 2);
@@ -157,34 +151,47 @@ void Run(const MicaCall* call, ConvolutionKind kind, MicaTensor* input, MicaTens
     task.padding[d] = At(g.padding, d);
     task.dilation[d] = At(g.dilation, d);
   }
+  task.transpose = Transposed;
+  return task;
+}
+
+void RunTask(const ConvolutionTask& task, const LibraryTable& library) {
+  if (task.dtype != MICA_F32) return UnfoldedConvolution(task);
+  if (WinogradFits(task))
+    Winograd(task, library);
+  else if (!LibraryConvolution(task, library))
+    UnfoldedConvolution(task);
+}
+
+// Runs one task; `input`, `weight` and `output` as the ordinary convolution sees them. A bias, or NULL, is
+// the output's, or the input's where that is made.
+void Run(const MicaCall* call, ConvolutionKind kind, MicaTensor* input, MicaTensor* weight,
+         MicaTensor* output, MicaTensor* bias, const Geometry& g) {
+  const TensorRef in(input), w(weight), out(output);
+  const LibraryTable* library = Libraries();
+  const int32_t spatial = in.ndim() - 2, threads = ThreadsOf(call);
+  if (!library || spatial < 1 || spatial > 3 || ComputeDtype(in.dtype()) < 0 || w.dtype() != in.dtype() ||
+      out.dtype() != in.dtype())
+    throw plugin::NotImplemented();
+  ConvolutionTask task = TaskOf(kind, in, w, out, g, threads);
+  Operand x(input, task.dtype, kind == ConvolutionKind::kBackwardInput, threads),
+      y(weight, task.dtype, kind == ConvolutionKind::kBackwardWeight, threads),
+      z(output, task.dtype, kind == ConvolutionKind::kForward, threads);
   task.input = x.get();
   task.weight = y.get();
   task.output = z.get();
-  task.bias = bias;
-  task.transpose = Transposed;
-  if (WinogradFits(task))
-    Winograd(task, *library);
-  else if (!LibraryConvolution(task, *library))
-    UnfoldedConvolution(task);
+  std::optional<DenseInput> dense_bias;
+  if (bias) dense_bias.emplace(bias, task.dtype, threads);
+  const void* numbers = bias ? dense_bias->data<void>() : nullptr;
+  if (kind == ConvolutionKind::kForward) task.bias = numbers;
+  RunTask(task, *library);
+  if (bias && kind == ConvolutionKind::kBackwardInput) {
+    task.bias = numbers;
+    AddBiasToInput(task);
+  }
   x.Finish();
   y.Finish();
   z.Finish();
-}
-
-// Adds bias[channel] to each element of a transposed convolution's result.
-template <class T>
-void AddBiasTo(const TensorRef& out, const T* bias, int32_t threads) {
-  const int64_t channels = out.size(1);
-  int64_t space = 1;
-  for (int32_t d = 2; d < out.ndim(); ++d) space *= out.size(d);
-  ParallelFor(out.size(0) * channels, std::max<int64_t>(1, 32768 / std::max<int64_t>(space, 1)), 1, threads,
-              [&](int64_t begin, int64_t end) {
-                for (int64_t i = begin; i < end; ++i) {
-                  T* plane = out.data<T>() + i * space;
-                  const T add = bias[i % channels];
-                  for (int64_t j = 0; j < space; ++j) plane[j] += add;
-                }
-              });
 }
 
 bool AnyEmpty(const TensorRef& a, const TensorRef& b) { return a.numel() == 0 || b.numel() == 0; }
@@ -194,18 +201,12 @@ bool AnyEmpty(const TensorRef& a, const TensorRef& b) { return a.numel() == 0 ||
 void Convolution(const MicaCall* call, MicaTensor* input, MicaTensor* weight, MicaTensor* bias,
                  MicaIntSpan stride, MicaIntSpan padding, MicaIntSpan dilation, int32_t transposed,
                  MicaIntSpan, int64_t groups, MicaTensor* out) {
-  if (AnyEmpty(input, weight) || !IsHalfOrFloat(out)) throw plugin::NotImplemented();
+  if (AnyEmpty(input, weight)) throw plugin::NotImplemented();
   const Geometry g{stride, padding, dilation, groups};
-  const int32_t threads = ThreadsOf(call);
-  std::optional<DenseInput> dense_bias;
-  if (bias) dense_bias.emplace(bias, MICA_F32, threads);
-  if (!transposed)
-    return Run(call, ConvolutionKind::kForward, input, weight, out,
-               bias ? dense_bias->data<float>() : nullptr, g);
-  if (bias && (TensorRef(out).dtype() != MICA_F32 || !TensorRef(out).contiguous()))
-    throw plugin::NotImplemented();
-  Run(call, ConvolutionKind::kBackwardInput, out, weight, input, nullptr, g);
-  if (bias) AddBiasTo(TensorRef(out), dense_bias->data<float>(), threads);
+  if (transposed)
+    Run(call, ConvolutionKind::kBackwardInput, out, weight, input, bias, g);
+  else
+    Run(call, ConvolutionKind::kForward, input, weight, out, bias, g);
 }
 
 void ConvolutionBackwardInput(const MicaCall* call, MicaTensor* grad_output, MicaTensor* weight, MicaIntSpan,

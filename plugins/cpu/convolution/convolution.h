@@ -3,7 +3,7 @@
 // All three directions, ordinary and transposed, are one of the three tasks of
 // libraries.h: a transposed convolution is the gradient of an ordinary one for its
 // input, and so on round. float32 runs in winograd.h, oneDNN or unfolded.h, the half types
-// convert to float32, other dtypes go to the portable kernels.
+// convert to float32, other dtypes run in unfolded.h.
 #ifndef MICA_PLUGINS_CPU_CONVOLUTION_CONVOLUTION_H_
 #define MICA_PLUGINS_CPU_CONVOLUTION_CONVOLUTION_H_
 

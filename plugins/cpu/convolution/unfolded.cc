@@ -10,6 +10,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <complex>
 #include <cstring>
 #include <new>
 #include <optional>
@@ -22,13 +23,14 @@
 namespace mica::cpu {
 namespace {
 
-// Floats of a block of columns: 1 MB, which stays in a core's cache.
-constexpr int64_t kColumns = 1 << 18;
+// Bytes of a block of columns, which stays in a core's cache.
+constexpr int64_t kColumnBytes = 1 << 20;
 constexpr int64_t kLeastPlaces = 16;
 constexpr int64_t kGrain = 1 << 15;  // elements that make a second thread worth waking
 
 // A tensor of the task, or its dense copy where a product cannot take it as it lies: the
 // dimensions from `first` on must be one dimension of equal steps.
+template <class T>
 class Flat {
  public:
   Flat(const ConvolutionOperand& operand, const int64_t* sizes, int32_t ndim, int32_t first, bool read,
@@ -36,7 +38,7 @@ class Flat {
       : operand_(operand), ndim_(ndim), threads_(threads) {
     std::copy(sizes, sizes + ndim, sizes_);
     std::copy(operand.strides, operand.strides + ndim, strides_);
-    data_ = static_cast<float*>(operand.data);
+    data_ = static_cast<T*>(operand.data);
     bool flat = true;
     for (int32_t d = first; d + 1 < ndim; ++d) flat &= strides_[d] == strides_[d + 1] * sizes_[d + 1];
     if (flat && strides_[ndim - 1] != 0) return;
@@ -45,16 +47,15 @@ class Flat {
       strides_[d] = count;
       count *= sizes_[d];
     }
-    copy_.emplace(count * static_cast<int64_t>(sizeof(float)));
-    data_ = copy_->data<float>();
-    if (read)
-      CopyStrided(sizeof(float), ndim, sizes_, operand.data, operand.strides, data_, strides_, threads);
+    copy_.emplace(count * static_cast<int64_t>(sizeof(T)));
+    data_ = copy_->data<T>();
+    if (read) CopyStrided(sizeof(T), ndim, sizes_, operand.data, operand.strides, data_, strides_, threads);
   }
   void WriteBack() const {
     if (copy_)
-      CopyStrided(sizeof(float), ndim_, sizes_, data_, strides_, operand_.data, operand_.strides, threads_);
+      CopyStrided(sizeof(T), ndim_, sizes_, data_, strides_, operand_.data, operand_.strides, threads_);
   }
-  float* at(int64_t i, int64_t j) const { return data_ + i * strides_[0] + j * strides_[1]; }
+  T* at(int64_t i, int64_t j) const { return data_ + i * strides_[0] + j * strides_[1]; }
   int64_t stride(int32_t d) const { return strides_[d]; }
   int64_t step() const { return strides_[ndim_ - 1]; }
 
@@ -62,7 +63,7 @@ class Flat {
   const ConvolutionOperand& operand_;
   int32_t ndim_, threads_;
   int64_t sizes_[5], strides_[5];
-  float* data_;
+  T* data_;
   std::optional<Temporary> copy_;
 };
 
@@ -108,49 +109,51 @@ struct Windows {
   }
 };
 
+template <class T>
 struct Image {
-  float* data;         // of a group's first channel
+  T* data;             // of a group's first channel
   int64_t channel;     // from a channel to the next
   int64_t strides[3];  // of the spatial dimensions
 };
 
-Image ImageOf(const ConvolutionTask& t, int64_t batch, int64_t group) {
-  Image image{};
+template <class T>
+Image<T> ImageOf(const ConvolutionTask& t, int64_t batch, int64_t group) {
+  Image<T> image{};
   const int64_t* s = t.input.strides;
-  image.data = static_cast<float*>(t.input.data) + batch * s[0] + group * (t.in_channels / t.groups) * s[1];
+  image.data = static_cast<T*>(t.input.data) + batch * s[0] + group * (t.in_channels / t.groups) * s[1];
   image.channel = s[1];
   for (int32_t d = 0; d < t.spatial; ++d) image.strides[3 - t.spatial + d] = s[2 + d];
   return image;
 }
 
 // One row of columns, from an image or added to it.
-void FillRow(const Windows& w, const Image& image, int64_t row, int64_t begin, int64_t end, float* to) {
-  const float* channel = image.data + row / w.taps * image.channel;
+template <class T>
+void FillRow(const Windows& w, const Image<T>& image, int64_t row, int64_t begin, int64_t end, T* to) {
+  const T* channel = image.data + row / w.taps * image.channel;
   const int64_t step = w.stride[2] * image.strides[2];
   w.ForLines(row % w.taps, begin, end,
              [&](int64_t offset, int64_t n, int64_t from, int64_t last, int64_t z, int64_t y, int64_t x) {
-               float* line = to + offset;
-               std::fill(line, line + from, 0.0F);
-               std::fill(line + last, line + n, 0.0F);
+               T* line = to + offset;
+               std::fill(line, line + from, T{});
+               std::fill(line + last, line + n, T{});
                if (from == last) return;
-               const float* source =
-                   channel + z * image.strides[0] + y * image.strides[1] + x * image.strides[2];
+               const T* source = channel + z * image.strides[0] + y * image.strides[1] + x * image.strides[2];
                if (step == 1)
-                 std::memcpy(line + from, source, static_cast<size_t>(last - from) * sizeof(float));
+                 std::memcpy(line + from, source, static_cast<size_t>(last - from) * sizeof(T));
                else
                  for (int64_t i = from; i < last; ++i) line[i] = source[(i - from) * step];
              });
 }
 
-void AddRow(const Windows& w, const Image& image, int64_t row, int64_t begin, int64_t end,
-            const float* from) {
-  float* channel = image.data + row / w.taps * image.channel;
+template <class T>
+void AddRow(const Windows& w, const Image<T>& image, int64_t row, int64_t begin, int64_t end, const T* from) {
+  T* channel = image.data + row / w.taps * image.channel;
   const int64_t step = w.stride[2] * image.strides[2];
   w.ForLines(row % w.taps, begin, end,
              [&](int64_t offset, int64_t, int64_t first, int64_t last, int64_t z, int64_t y, int64_t x) {
                if (first == last) return;
-               float* target = channel + z * image.strides[0] + y * image.strides[1] + x * image.strides[2];
-               const float* line = from + offset + first;
+               T* target = channel + z * image.strides[0] + y * image.strides[1] + x * image.strides[2];
+               const T* line = from + offset + first;
                if (step == 1)
                  for (int64_t i = 0; i < last - first; ++i) target[i] += line[i];
                else
@@ -158,6 +161,7 @@ void AddRow(const Windows& w, const Image& image, int64_t row, int64_t begin, in
              });
 }
 
+template <class T>
 class Unfolded {
  public:
   explicit Unfolded(const ConvolutionTask& task)
@@ -166,7 +170,8 @@ class Unfolded {
         channels_(task.in_channels / task.groups),
         outputs_(task.out_channels / task.groups),
         rows_(channels_ * w_.taps),
-        block_(std::clamp(kColumns / rows_, kLeastPlaces, std::max(kLeastPlaces, w_.places))),
+        block_(std::clamp(kColumnBytes / static_cast<int64_t>(sizeof(T)) / rows_, kLeastPlaces,
+                          std::max(kLeastPlaces, w_.places))),
         weight_(task.weight, Sizes(task, task.kernel, channels_, task.out_channels).data, task.spatial + 2, 1,
                 task.kind != ConvolutionKind::kBackwardWeight, task.threads),
         output_(task.output, Sizes(task, task.out, task.out_channels, task.batch).data, task.spatial + 2, 2,
@@ -178,11 +183,11 @@ class Unfolded {
     const int64_t parts = units >= t_.threads ? t_.threads : 1;
     const auto inner = static_cast<int32_t>(parts > 1 ? 1 : t_.threads);
     const int64_t size = rows_ * block_;
-    const Temporary columns(parts * size * static_cast<int64_t>(sizeof(float)));
+    const Temporary columns(parts * size * static_cast<int64_t>(sizeof(T)));
     ParallelFor(parts, 1, 1, t_.threads, [&](int64_t begin, int64_t end) {
       for (int64_t part = begin; part < end; ++part)
         for (int64_t u = units * part / parts; u < units * (part + 1) / parts; ++u)
-          if (!Unit(u, columns.data<float>() + part * size, inner)) return;
+          if (!Unit(u, columns.data<T>() + part * size, inner)) return;
     });
     if (stopped_) ThrowInterrupted();
     if (failed_) throw std::bad_alloc();  // the one error that a product has
@@ -200,7 +205,7 @@ class Unfolded {
     return sizes;
   }
 
-  bool Unit(int64_t unit, float* columns, int32_t threads) {
+  bool Unit(int64_t unit, T* columns, int32_t threads) {
     try {
       switch (t_.kind) {
         case ConvolutionKind::kForward:
@@ -232,7 +237,7 @@ class Unfolded {
     return true;
   }
 
-  void Fill(const Image& image, int64_t begin, int64_t n, float* columns, int32_t threads) const {
+  void Fill(const Image<T>& image, int64_t begin, int64_t n, T* columns, int32_t threads) const {
     ParallelFor(rows_, std::max<int64_t>(1, kGrain / n), 1, threads, [&](int64_t first, int64_t last) {
       for (int64_t row = first; row < last; ++row)
         FillRow(w_, image, row, begin, begin + n, columns + row * n);
@@ -249,24 +254,25 @@ class Unfolded {
     if (!Gemm(p, threads)) throw std::bad_alloc();
   }
 
-  void Forward(int64_t unit, int64_t begin, int64_t n, float* columns, int32_t threads) const {
+  void Forward(int64_t unit, int64_t begin, int64_t n, T* columns, int32_t threads) const {
     const int64_t image = unit / t_.groups, group = unit % t_.groups;
-    Fill(ImageOf(t_, image, group), begin, n, columns, threads);
+    Fill(ImageOf<T>(t_, image, group), begin, n, columns, threads);
     const Strided out = OutputOf(image, group, begin);
-    Product p{MICA_F32, outputs_, n, rows_, WeightOf(group), {columns, n, 1}, out};
+    Product p{t_.dtype, outputs_, n, rows_, WeightOf(group), {columns, n, 1}, out};
     if (t_.bias) {
       for (int64_t o = 0; o < outputs_; ++o)
         for (int64_t i = 0; i < n; ++i)
-          static_cast<float*>(out.data)[o * out.row + i * out.col] = t_.bias[group * outputs_ + o];
+          static_cast<T*>(out.data)[o * out.row + i * out.col] =
+              static_cast<const T*>(t_.bias)[group * outputs_ + o];
       p.beta = {1, 0, 1};
     }
     Multiply(p, threads);
   }
 
-  void ToInput(int64_t unit, int64_t begin, int64_t n, float* columns, int32_t threads) const {
+  void ToInput(int64_t unit, int64_t begin, int64_t n, T* columns, int32_t threads) const {
     const int64_t group = unit % t_.groups;
     const Strided w = WeightOf(group);
-    Multiply({MICA_F32,
+    Multiply({t_.dtype,
               rows_,
               n,
               outputs_,
@@ -274,7 +280,7 @@ class Unfolded {
               OutputOf(unit / t_.groups, group, begin),
               {columns, n, 1}},
              threads);
-    const Image image = ImageOf(t_, unit / t_.groups, group);
+    const Image<T> image = ImageOf<T>(t_, unit / t_.groups, group);
     ParallelFor(channels_, std::max<int64_t>(1, kGrain / (n * w_.taps)), 1, threads,
                 [&](int64_t first, int64_t last) {
                   for (int64_t row = first * w_.taps; row < last * w_.taps; ++row)
@@ -282,32 +288,84 @@ class Unfolded {
                 });
   }
 
-  void ToWeight(int64_t image, int64_t group, int64_t begin, int64_t n, float* columns,
-                int32_t threads) const {
-    Fill(ImageOf(t_, image, group), begin, n, columns, threads);
-    Product p{MICA_F32, outputs_, rows_, n, OutputOf(image, group, begin), {columns, 1, n}, WeightOf(group)};
+  void ToWeight(int64_t image, int64_t group, int64_t begin, int64_t n, T* columns, int32_t threads) const {
+    Fill(ImageOf<T>(t_, image, group), begin, n, columns, threads);
+    Product p{t_.dtype, outputs_, rows_, n, OutputOf(image, group, begin), {columns, 1, n}, WeightOf(group)};
     if (image > 0 || begin > 0) p.beta = {1, 0, 1};
     Multiply(p, threads);
   }
 
   void Clear(int64_t unit, int32_t threads) const {
-    static const float zero = 0;
-    const Image image = ImageOf(t_, unit / t_.groups, unit % t_.groups);
+    static const T zero{};
+    const Image<T> image = ImageOf<T>(t_, unit / t_.groups, unit % t_.groups);
     const int64_t sizes[] = {channels_, w_.in[0], w_.in[1], w_.in[2]}, none[4] = {};
     const int64_t strides[] = {image.channel, image.strides[0], image.strides[1], image.strides[2]};
-    CopyStrided(sizeof(float), 4, sizes, &zero, none, image.data, strides, threads);
+    CopyStrided(sizeof(T), 4, sizes, &zero, none, image.data, strides, threads);
   }
 
   const ConvolutionTask& t_;
   const Windows w_;
   const int64_t channels_, outputs_;  // of a group
   const int64_t rows_, block_;
-  const Flat weight_, output_;
+  const Flat<T> weight_, output_;
   std::atomic<bool> stopped_{false}, failed_{false};
 };
 
+// The bias of a transposed convolution, whose result is the task's input.
+template <class T>
+void AddBias(const ConvolutionTask& t) {
+  const Windows w(t);
+  const T* bias = static_cast<const T*>(t.bias);
+  const int64_t area = w.in[0] * w.in[1] * w.in[2];
+  ParallelFor(t.batch * t.in_channels, std::max<int64_t>(1, kGrain / std::max<int64_t>(area, 1)), 1,
+              t.threads, [&](int64_t begin, int64_t end) {
+                for (int64_t i = begin; i < end; ++i) {
+                  const int64_t channel = i % t.in_channels;
+                  const Image<T> image = ImageOf<T>(t, i / t.in_channels, 0);
+                  T* plane = image.data + channel * image.channel;
+                  for (int64_t z = 0; z < w.in[0]; ++z)
+                    for (int64_t y = 0; y < w.in[1]; ++y) {
+                      T* line = plane + z * image.strides[0] + y * image.strides[1];
+                      for (int64_t x = 0; x < w.in[2]; ++x) line[x * image.strides[2]] += bias[channel];
+                    }
+                }
+              });
+}
+
+// Calls f with a T for the dtype; integers are added and moved alike whatever their sign.
+template <class F>
+void ForDtype(int32_t dtype, F f) {
+  switch (dtype) {
+    case MICA_F32:
+      return f(float{});
+    case MICA_F64:
+      return f(double{});
+    case MICA_C64:
+      return f(std::complex<float>{});
+    case MICA_C128:
+      return f(std::complex<double>{});
+    case MICA_U8:
+    case MICA_I8:
+      return f(uint8_t{});
+    case MICA_U16:
+    case MICA_I16:
+      return f(uint16_t{});
+    case MICA_U32:
+    case MICA_I32:
+      return f(uint32_t{});
+    default:
+      return f(uint64_t{});
+  }
+}
+
 }  // namespace
 
-void UnfoldedConvolution(const ConvolutionTask& task) { Unfolded(task).Run(); }
+void UnfoldedConvolution(const ConvolutionTask& task) {
+  ForDtype(task.dtype, [&]<class T>(T) { Unfolded<T>(task).Run(); });
+}
+
+void AddBiasToInput(const ConvolutionTask& task) {
+  ForDtype(task.dtype, [&]<class T>(T) { AddBias<T>(task); });
+}
 
 }  // namespace mica::cpu

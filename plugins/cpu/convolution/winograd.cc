@@ -194,7 +194,8 @@ void Forward(const ConvolutionTask& t, const LibraryTable& library, const Images
         Multiply(library, tiles, oc, ic, {v + k * v_plane, ic, false}, kernels.data<float>() + k * u_plane,
                  m + k * m_plane, false);
       for (int64_t i = 0; i < tiles; ++i) {
-        transforms.output(m + i * oc, m_plane, oc, backward ? nullptr : t.bias, tile_memory);
+        transforms.output(m + i * oc, m_plane, oc, backward ? nullptr : static_cast<const float*>(t.bias),
+                          tile_memory);
         StoreTile(tile_memory, images.output, oc, images.out[0], images.out[1], Place(tiling, first + i));
       }
     }

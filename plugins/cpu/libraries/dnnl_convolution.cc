@@ -296,7 +296,7 @@ void Run(const ConvolutionTask& t, Prepared& p, ThreadState& state) {
     args[count++] = {part.argument, part.operand.arg().get()};
   }
   if (t.bias) {
-    p.bias.set_data_handle(const_cast<float*>(t.bias));
+    p.bias.set_data_handle(const_cast<void*>(t.bias));
     args[count++] = {DNNL_ARG_BIAS, p.bias.get()};
   }
   p.scratchpad.set_data_handle(buffer + p.scratchpad_offset);

@@ -33,7 +33,7 @@ struct GemmTask {
 
 enum class ConvolutionKind : int32_t { kForward, kBackwardInput, kBackwardWeight };
 
-// An operand of a convolution in float32: its sizes follow from the task. Strides are
+// An operand of a convolution: its sizes follow from the task. Strides are
 // of batch, channel, space (weights: output channel, input channel of a group, space).
 struct ConvolutionOperand {
   void* data = nullptr;
@@ -53,11 +53,11 @@ struct ConvolutionTask {
   ConvolutionKind kind = ConvolutionKind::kForward;
   int32_t spatial = 0;  // number of spatial dimensions
   int32_t threads = 1;
-  int32_t padding_of_the_struct = 0;
+  int32_t dtype = 0;  // of every operand; libraries take float32
   int64_t batch = 0, in_channels = 0, out_channels = 0, groups = 1;
   int64_t in[3] = {}, out[3] = {}, kernel[3] = {}, stride[3] = {}, padding[3] = {}, dilation[3] = {};
   ConvolutionOperand input, weight, output;
-  const float* bias = nullptr;
+  const void* bias = nullptr;
   TransposeMatrices transpose = nullptr;  // for reorders between channels first and last
 };
 

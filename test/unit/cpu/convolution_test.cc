@@ -71,11 +71,13 @@ const Case kCases[] = {
     {1, 5, 7, 1, 2, 12, 4, 3, 1, 1},  {64, 32, 64, 1, 2, 8, 3, 1, 1, 1}, {2, 64, 32, 1, 2, 13, 3, 1, 1, 1},
 };
 
-double Tolerance(int32_t dtype) { return dtype == MICA_F32 ? 1e-5 : 1e-2; }
+double Tolerance(int32_t dtype) {
+  return dtype == MICA_F32 ? 1e-5 : dtype == MICA_F64 || IsInteger(dtype) ? 1e-13 : 1e-2;
+}
 
 TEST_CASE("convolution and its gradients", "[convolution]") {
   for (const Case& c : kCases)
-    for (const int32_t dtype : {MICA_F32, MICA_BF16})
+    for (const int32_t dtype : {MICA_F32, MICA_F64, MICA_I32, MICA_BF16})
       for (const Layout layout : {Layout::kDense, Layout::kChannelsLast, Layout::kSpread}) {
         if (dtype == MICA_BF16 && layout == Layout::kChannelsLast) continue;
         const auto in = Cube(c.batch, c.in_channels, c.in, c.spatial),
@@ -118,14 +120,27 @@ TEST_CASE("convolution and its gradients", "[convolution]") {
       }
 }
 
+struct TransposedCase {
+  Case c;
+  int32_t dtype;
+  Layout layout;  // of the result
+};
+std::vector<TransposedCase> TransposedCases() {
+  std::vector<TransposedCase> cases;
+  for (const Case& c : kCases)
+    for (const int32_t dtype : {MICA_F32, MICA_F64, MICA_I32, MICA_BF16})
+      for (const Layout layout : {Layout::kDense, Layout::kSpread}) cases.push_back({c, dtype, layout});
+  return cases;
+}
+
 TEST_CASE("transposed convolution and its gradients", "[convolution]") {
-  for (const Case& c : kCases) {
+  for (const auto& [c, dtype, layout] : TransposedCases()) {
     // The transposed convolution maps what the ordinary one calls its output.
     const auto in = Cube(c.batch, c.out_channels, c.out(), c.spatial),
                out = Cube(c.batch, c.in_channels, c.in, c.spatial),
                w = Cube(c.out_channels, c.in_channels / c.groups, c.kernel, c.spatial);
-    HostTensor x(MICA_F32, in), weight(MICA_F32, w), bias(MICA_F32, {c.in_channels}), y(MICA_F32, out),
-        grad(MICA_F32, out), dx(MICA_F32, in), dw(MICA_F32, w);
+    HostTensor x(dtype, in), weight(dtype, w), bias(dtype, {c.in_channels}),
+        y(dtype, out, Strides(out, layout)), grad(dtype, out), dx(dtype, in), dw(dtype, w);
     Randomize(x, 5);
     Randomize(weight, 6);
     Randomize(bias, 7);
@@ -147,10 +162,11 @@ TEST_CASE("transposed convolution and its gradients", "[convolution]") {
       dxs[i] += gs[o] * ws[k];
       dws[k] += gs[o] * xs[i];
     });
-    CAPTURE(c.batch, c.in_channels, c.out_channels, c.groups, c.spatial, c.in, c.kernel);
-    REQUIRE(Distance(Elements(y), ys) < 1e-5);
-    REQUIRE(Distance(Elements(dx), dxs) < 1e-5);
-    REQUIRE(Distance(Elements(dw), dws) < 1e-5);
+    CAPTURE(dtype, static_cast<int>(layout), c.batch, c.in_channels, c.out_channels, c.groups, c.spatial,
+            c.in, c.kernel);
+    REQUIRE(Distance(Elements(y), ys) < Tolerance(dtype));
+    REQUIRE(Distance(Elements(dx), dxs) < Tolerance(dtype));
+    REQUIRE(Distance(Elements(dw), dws) < Tolerance(dtype));
   }
 }
 
