@@ -6,9 +6,12 @@
 
 #include <algorithm>
 #include <limits>
+#include <numeric>
 #include <utility>
 #include <vector>
 
+#include "plugins/cpu/contraction/dense.h"
+#include "plugins/cpu/engine/copy.h"
 #include "plugins/cpu/sorting/lines.h"
 
 namespace mica::cpu {
@@ -160,10 +163,26 @@ void SortLine(Rule rule, Line<const Bits> from, int64_t length, bool descending,
   });
 }
 
+// Of lines that are one number each, expanded: the first `kept` of them, in their order.
+void FirstOfLines(const TensorRef& in, int32_t along, int64_t kept, const TensorRef& values,
+                  const TensorRef& indices, int32_t threads) {
+  const Temporary order(kept * static_cast<int64_t>(sizeof(int64_t)));
+  std::iota(order.data<int64_t>(), order.data<int64_t>() + kept, int64_t{0});
+  std::vector<int64_t> only_along(static_cast<size_t>(in.ndim()));
+  only_along[static_cast<size_t>(along)] = 1;
+  CopyStrided(in.itemsize(), in.ndim(), values.sizes(), in.data<void>(), in.strides(), values.data<void>(),
+              values.strides(), threads);
+  CopyStrided(sizeof(int64_t), in.ndim(), values.sizes(), order.data(), only_along.data(),
+              indices.data<void>(), indices.strides(), threads);
+}
+
 void SortLines(const MicaCall* call, MicaTensor* self, int64_t dim, bool descending, int64_t kept,
                MicaTensor* values, MicaTensor* indices) {
   const TensorRef in(self);
   const auto along = static_cast<int32_t>(dim < 0 ? dim + in.ndim() : dim);
+  constexpr int32_t kMostDims = 24;  // of CopyStrided
+  if (in.ndim() > 0 && in.ndim() <= kMostDims && kept > 0 && in.stride(along) == 0)
+    return FirstOfLines(in, along, kept, values, indices, ThreadsOf(call));
   const LinesAlong from{in, along}, sorted{values, along}, places{indices, along};
   ForEachLines(call, in, dim, [&](auto rule, int64_t begin, int64_t end) {
     using Bits = typename decltype(rule)::Bits;
