@@ -70,12 +70,52 @@ int64_t RowDistance(const TensorRef& t, int32_t dim) {
   return distance;
 }
 
+// Rows of a tensor that is joined: `bytes` in one piece, `distance` from row to row.
+struct Rows {
+  const char* data;
+  int64_t bytes, distance;
+};
+
+// Rows [begin, end) of kParts parts of one element each, element by element.
+template <class T, int64_t kParts>
+void Interleave(const Rows* parts, int64_t begin, int64_t end, char* to) {
+  using Loose __attribute__((aligned(1), may_alias)) = T;
+  const Loose* from[kParts];
+  for (int64_t k = 0; k < kParts; ++k) from[k] = reinterpret_cast<const Loose*>(parts[k].data) + begin;
+  auto* at = reinterpret_cast<Loose*>(to);
+  for (int64_t row = 0; row < end - begin; ++row)
+    for (int64_t k = 0; k < kParts; ++k) at[row * kParts + k] = from[k][row];
+}
+
+using InterleaveRows = void (*)(const Rows* parts, int64_t begin, int64_t end, char* to);
+
+template <class T>
+InterleaveRows InterleaveOf(int64_t parts) {
+  return parts == 2   ? Interleave<T, 2>
+         : parts == 3 ? Interleave<T, 3>
+         : parts == 4 ? Interleave<T, 4>
+                      : nullptr;
+}
+
+// For two to four parts whose rows are single elements side by side; NULL for others.
+InterleaveRows InterleaveOf(const Rows* parts, int64_t count, int64_t size) {
+  for (int64_t k = 0; k < count; ++k)
+    if (parts[k].bytes != size || parts[k].distance != size) return nullptr;
+  return size == 1   ? InterleaveOf<uint8_t>(count)
+         : size == 2 ? InterleaveOf<uint16_t>(count)
+         : size == 4 ? InterleaveOf<uint32_t>(count)
+         : size == 8 ? InterleaveOf<uint64_t>(count)
+                     : nullptr;
+}
+
+void CopyRows(const Rows* parts, int64_t count, int64_t begin, int64_t end, char* to) {
+  for (int64_t row = begin; row < end; ++row)
+    for (int64_t k = 0; k < count; to += parts[k++].bytes)
+      std::memcpy(to, parts[k].data + row * parts[k].distance, static_cast<size_t>(parts[k].bytes));
+}
+
 // Rows of the result one after the other: memory is written in its order, as torch has it.
 bool JoinRows(const MicaCall* call, MicaTensorSpan list, int32_t dim, const TensorRef& to) {
-  struct Rows {
-    const char* data;
-    int64_t bytes, distance;
-  };
   if (dim == 0 || !to.contiguous() || list.size > kMostParts) return false;
   Rows parts[kMostParts];
   const int64_t size = to.itemsize();
@@ -93,13 +133,15 @@ bool JoinRows(const MicaCall* call, MicaTensorSpan list, int32_t dim, const Tens
     bytes += parts[n++].bytes;
   }
   if (n == 0) return true;
-  ParallelSteps(
-      rows, std::max<int64_t>(1, kGrainBytes / bytes), 1, ThreadsOf(call), [&](int64_t begin, int64_t end) {
-        char* at = to.data<char>() + begin * bytes;
-        for (int64_t row = begin; row < end; ++row)
-          for (int64_t k = 0; k < n; at += parts[k++].bytes)
-            std::memcpy(at, parts[k].data + row * parts[k].distance, static_cast<size_t>(parts[k].bytes));
-      });
+  const InterleaveRows interleave = InterleaveOf(parts, n, size);
+  ParallelSteps(rows, std::max<int64_t>(1, kGrainBytes / bytes), 1, ThreadsOf(call),
+                [&](int64_t begin, int64_t end) {
+                  char* at = to.data<char>() + begin * bytes;
+                  if (interleave != nullptr)
+                    interleave(parts, begin, end, at);
+                  else
+                    CopyRows(parts, n, begin, end, at);
+                });
   return true;
 }
 
