@@ -117,6 +117,16 @@ int FromFloatLoop(void* dst, const void* a, const void*, const void*, int64_t n)
   return kFlagNone;
 }
 
+// 0 or, in a half type, 1.
+template <uint16_t kOne>
+int TruthToHalf(void* dst, const void* a, const void*, const void*, int64_t n) {
+  uint16_t* d = static_cast<uint16_t*>(dst);
+  const uint8_t* x = static_cast<const uint8_t*>(a);
+  MICA_IVDEP
+  for (int64_t i = 0; i < n; ++i) d[i] = x[i] != 0 ? kOne : uint16_t{0};
+  return kFlagNone;
+}
+
 template <class T>
 int DeinterleaveLoop(void* dst, const void* a, const void*, const void*, int64_t n) {
   T* d = static_cast<T*>(dst);
@@ -187,6 +197,8 @@ struct CastTable {
     rows[MICA_F32][MICA_BF16] = FromFloatLoop<Brain>;
     rows[MICA_F32][MICA_F8E4M3FN] = FromFloatLoop<F8E4>;
     rows[MICA_F32][MICA_F8E5M2] = FromFloatLoop<F8E5>;
+    rows[MICA_BOOL][MICA_F16] = TruthToHalf<0x3c00>;
+    rows[MICA_BOOL][MICA_BF16] = TruthToHalf<0x3f80>;
     rows[MICA_F16][MICA_F16] = rows[MICA_BF16][MICA_BF16] = CopyLanes<uint16_t>;
     rows[MICA_F8E4M3FN][MICA_F8E4M3FN] = rows[MICA_F8E5M2][MICA_F8E5M2] = CopyLanes<uint8_t>;
   }

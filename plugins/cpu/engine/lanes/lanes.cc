@@ -13,7 +13,7 @@ const PrimitiveTable* ChooseIntNarrowTable(int32_t dtype);
 const PrimitiveTable* ChooseIntWideTable(int32_t dtype);
 const PrimitiveTable* ChooseFloatTable(int32_t dtype);
 const PrimitiveTable* ChooseComplexTable(int32_t dtype);
-const PrimitiveTable* ChooseBrainTable();
+const PrimitiveTable* ChooseHalfTable(int32_t dtype);
 const PrimitiveTable* ChooseInterleavedTable(int32_t dtype);
 void ChooseMaths(int32_t dtype, PrimitiveTable* table);
 
@@ -87,7 +87,7 @@ const PrimitiveTable* LaneTable(int32_t dtype) {
 }
 
 const PrimitiveTable* NarrowTable(int32_t dtype) {
-  if (dtype == MICA_BF16) return ChooseBrainTable();
+  if (dtype == MICA_BF16 || dtype == MICA_F16) return ChooseHalfTable(dtype);
   return IsComplex(dtype) ? ChooseInterleavedTable(dtype) : nullptr;
 }
 

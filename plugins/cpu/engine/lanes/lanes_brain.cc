@@ -1,4 +1,5 @@
-// Single operations on bfloat16 where it stands in memory, two elements a word.
+// Single operations on half types where they stand in memory: signs, and of bfloat16 more, two elements
+// a word.
 //
 // A program computes bfloat16 in float32 lanes, with a cast before and after. Where it
 // is one cheap operation (x + y) the casts would take most of the time; here the even
@@ -64,8 +65,31 @@ int Narrow2(void* dst, const void* a, const void* b, const void*, int64_t n) {
   return kFlagNone;
 }
 
-PrimitiveTable MakeBrainTable() {
+// Of any half type: its sign is the upper bit.
+int NegateHalf(void* dst, const void* a, const void*, const void*, int64_t n) {
+  uint16_t* d = static_cast<uint16_t*>(dst);
+  const uint16_t* x = static_cast<const uint16_t*>(a);
+  MICA_IVDEP
+  for (int64_t i = 0; i < n; ++i) d[i] = static_cast<uint16_t>(x[i] ^ 0x8000);
+  return kFlagNone;
+}
+int AbsoluteHalf(void* dst, const void* a, const void*, const void*, int64_t n) {
+  uint16_t* d = static_cast<uint16_t*>(dst);
+  const uint16_t* x = static_cast<const uint16_t*>(a);
+  MICA_IVDEP
+  for (int64_t i = 0; i < n; ++i) d[i] = static_cast<uint16_t>(x[i] & 0x7fff);
+  return kFlagNone;
+}
+
+PrimitiveTable MakeSignTable() {
   PrimitiveTable table{};
+  table.at[MICA_OP_NEG] = NegateHalf;
+  table.at[MICA_OP_ABS] = AbsoluteHalf;
+  return table;
+}
+
+PrimitiveTable MakeBrainTable() {
+  PrimitiveTable table = MakeSignTable();
   Primitive* at = table.at;
   at[MICA_OP_ADD] = Narrow2<FloatAdd>;
   at[MICA_OP_SUB] = Narrow2<FloatSub>;
@@ -75,17 +99,15 @@ PrimitiveTable MakeBrainTable() {
   at[MICA_OP_MAX] = Narrow2<FloatMax>;
   at[MICA_OP_FMIN] = Narrow2<FloatFmin>;
   at[MICA_OP_FMAX] = Narrow2<FloatFmax>;
-  at[MICA_OP_NEG] = Narrow1<FloatNeg>;
-  at[MICA_OP_ABS] = Narrow1<FloatAbs>;
   at[MICA_OP_SQUARE] = Narrow1<FloatSquare>;
   at[MICA_OP_RECIPROCAL] = Narrow1<FloatReciprocal>;
   at[MICA_OP_SQRT] = Narrow1<FloatSqrt>;
   return table;
 }
 
-const PrimitiveTable* BrainTable() {
-  static const PrimitiveTable table = MakeBrainTable();
-  return &table;
+const PrimitiveTable* HalfTable(int32_t dtype) {
+  static const PrimitiveTable brain = MakeBrainTable(), half = MakeSignTable();
+  return dtype == MICA_BF16 ? &brain : &half;
 }
 
 }  // namespace mica::cpu::HWY_NAMESPACE
@@ -93,7 +115,7 @@ HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
 namespace mica::cpu {
-HWY_EXPORT(BrainTable);
-const PrimitiveTable* ChooseBrainTable() { return HWY_DYNAMIC_DISPATCH(BrainTable)(); }
+HWY_EXPORT(HalfTable);
+const PrimitiveTable* ChooseHalfTable(int32_t dtype) { return HWY_DYNAMIC_DISPATCH(HalfTable)(dtype); }
 }  // namespace mica::cpu
 #endif

@@ -178,7 +178,8 @@ class Emitter {
       if (graph_.store_node[s] != i || plan_.planes) continue;
       const bool state = graph_.store_role[s] == Role::kState;
       const int dtype = state ? lane_ : request_.output_dtypes[graph_.stores[s]];
-      if (dtype != (node.mask ? MICA_BOOL : lane_)) continue;
+      // A mask is a byte, 0 or 1.
+      if (node.mask ? dtype != MICA_BOOL && dtype != MICA_U8 && dtype != MICA_I8 : dtype != lane_) continue;
       written_[s] = true;
       return StoreSlot(s);
     }
