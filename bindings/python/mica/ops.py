@@ -351,13 +351,11 @@ class OpPacket:
 
     def overloads(self) -> list[str]:
         """The names of the overloads; "default" is the one without a name."""
-        names = [
-            n for n in _C._operator_names() if n == self._qualified or n.startswith(self._qualified + ".")
-        ]
+        names = _C._overload_names(self._qualified)
         return [n[len(self._qualified) + 1 :] or "default" for n in names]
 
     def _standing(self) -> list[OpOverload]:
-        """The overloads: those kept where all of them stand, since a look over all names takes 1 ms."""
+        """The overloads: those kept where all of them stand, since a look over all names takes time."""
         if not self._kept or any(_C._find_operator(o._name) != o._operator for o in self._kept):
             self._kept = [self._get(which) for which in self.overloads()]
         return self._kept

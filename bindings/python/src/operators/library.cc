@@ -364,6 +364,20 @@ PyObject* OperatorNames(PyObject*, PyObject*) {
     return list.release();
   });
 }
+// _overload_names(name) -> the full names of an operator's overloads, as they were defined
+PyObject* OverloadNames(PyObject*, PyObject* qualified) {
+  return Guarded([&] {
+    const std::string_view base = StrView(qualified);
+    Ref list = Own(PyList_New(0));
+    for (Operator* op : AllOperators()) {
+      const std::string_view full = op->name();
+      if (!full.starts_with(base) || (full.size() > base.size() && full[base.size()] != '.')) continue;
+      const Ref name = Own(NewStr(full));
+      Check(PyList_Append(list.get(), name.get()));
+    }
+    return list.release();
+  });
+}
 // _exclude(key name) -> the old bits; _exclude_no_more(key name) likewise; _restore_exclude(bits)
 template <bool kExclude>
 PyObject* Exclude(PyObject*, PyObject* name) {
@@ -454,6 +468,7 @@ PyMethodDef kFunctions[] = {{"_find_operator", FindOperatorFunction, METH_O, nul
                             {"_with_gradients", WithGradients, METH_O, nullptr},
                             {"_set_check_writes", SetCheckWritesTo, METH_O, nullptr},
                             {"_operator_names", OperatorNames, METH_NOARGS, nullptr},
+                            {"_overload_names", OverloadNames, METH_O, nullptr},
                             {"_exclude", Exclude<true>, METH_O, nullptr},
                             {"_exclude_no_more", Exclude<false>, METH_O, nullptr},
                             {"_restore_exclude", RestoreExclude, METH_O, nullptr},
