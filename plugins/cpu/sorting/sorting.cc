@@ -10,7 +10,6 @@
 #include <utility>
 #include <vector>
 
-#include "plugins/cpu/contraction/dense.h"
 #include "plugins/cpu/engine/copy.h"
 #include "plugins/cpu/sorting/lines.h"
 
@@ -166,8 +165,8 @@ void SortLine(Rule rule, Line<const Bits> from, int64_t length, bool descending,
 // Of lines that are one number each, expanded: the first `kept` of them, in their order.
 void FirstOfLines(const TensorRef& in, int32_t along, int64_t kept, const TensorRef& values,
                   const TensorRef& indices, int32_t threads) {
-  const Temporary order(kept * static_cast<int64_t>(sizeof(int64_t)));
-  std::iota(order.data<int64_t>(), order.data<int64_t>() + kept, int64_t{0});
+  std::vector<int64_t> order(static_cast<size_t>(kept));
+  std::iota(order.begin(), order.end(), int64_t{0});
   std::vector<int64_t> only_along(static_cast<size_t>(in.ndim()));
   only_along[static_cast<size_t>(along)] = 1;
   CopyStrided(in.itemsize(), in.ndim(), values.sizes(), in.data<void>(), in.strides(), values.data<void>(),

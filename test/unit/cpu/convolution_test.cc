@@ -71,6 +71,9 @@ const Case kCases[] = {
     {1, 5, 7, 1, 2, 12, 4, 3, 1, 1},  {64, 32, 64, 1, 2, 8, 3, 1, 1, 1}, {2, 64, 32, 1, 2, 13, 3, 1, 1, 1},
 };
 
+// The reference's loop takes seconds; such sizes are there for float32's choice of a path.
+bool IsLong(const Case& c) { return c.batch >= 64; }
+
 double Tolerance(int32_t dtype) {
   return dtype == MICA_F32 ? 1e-5 : dtype == MICA_F64 || IsInteger(dtype) ? 1e-13 : 1e-2;
 }
@@ -80,6 +83,7 @@ TEST_CASE("convolution and its gradients", "[convolution]") {
     for (const int32_t dtype : {MICA_F32, MICA_F64, MICA_I32, MICA_BF16})
       for (const Layout layout : {Layout::kDense, Layout::kChannelsLast, Layout::kSpread}) {
         if (dtype == MICA_BF16 && layout == Layout::kChannelsLast) continue;
+        if (IsLong(c) && dtype != MICA_F32) continue;
         const auto in = Cube(c.batch, c.in_channels, c.in, c.spatial),
                    out = Cube(c.batch, c.out_channels, c.out(), c.spatial),
                    w = Cube(c.out_channels, c.in_channels / c.groups, c.kernel, c.spatial);
@@ -129,7 +133,9 @@ std::vector<TransposedCase> TransposedCases() {
   std::vector<TransposedCase> cases;
   for (const Case& c : kCases)
     for (const int32_t dtype : {MICA_F32, MICA_F64, MICA_I32, MICA_BF16})
-      for (const Layout layout : {Layout::kDense, Layout::kSpread}) cases.push_back({c, dtype, layout});
+      for (const Layout layout : {Layout::kDense, Layout::kSpread})
+        if (!IsLong(c) || (dtype == MICA_F32 && layout == Layout::kDense))
+          cases.push_back({c, dtype, layout});
   return cases;
 }
 
