@@ -19,15 +19,16 @@ function(mica_shards variable name count)
 endfunction()
 mica_shards(registry registry 4)
 mica_shards(adapters adapters 4)
-mica_shards(MICA_GENERATED_COMPOSITES composites 4)
+mica_shards(calls calls 4)
+mica_shards(composites composites 4)
 mica_shards(autograd autograd 4)
 mica_shards(forward forward 4)
-mica_shards(MICA_GENERATED_PYTHON python 8)
-# How generated code that only calls other code is compiled: -O2 would take twice the time for the same number of
-# instructions a call.
+mica_shards(MICA_GENERATED_PYTHON python 4)
+# How generated code that only calls other code is compiled: -O2 takes twice the time, for as many instructions a call.
 set(MICA_CALLING_CODE $<$<NOT:$<CONFIG:Debug>>:-O1>)
+set(MICA_GENERATED_CALLING ${registry} ${adapters} ${composites})
 set(MICA_GENERATED_AUTOGRAD ${autograd} ${forward})
-set(MICA_GENERATED_KERNELS ${registry} ${adapters} ${MICA_GENERATED_COMPOSITES})
+set(MICA_GENERATED_KERNELS ${MICA_GENERATED_CALLING} ${calls})
 
 # Other files than the tree's: the guide "add an operator" builds from longer copies.
 set(MICA_NATIVE_YAML native_functions.yaml CACHE STRING "The operators, from the source folder")

@@ -61,6 +61,9 @@ function(mica_add_layer path)
   add_library(mica_${name} MODULE ${sources} ${arg_GENERATED})
   mica_use_library(mica_${name})
   mica_precompile_core(mica_${name})
+  if(NOT MICA_SANITIZE)  # whose runtime is the program's
+    target_link_options(mica_${name} PRIVATE -Wl,-z,defs)
+  endif()
   set_target_properties(mica_${name} PROPERTIES
     PREFIX "" LIBRARY_OUTPUT_DIRECTORY ${MICA_PLUGIN_DIR} INSTALL_RPATH "$ORIGIN/../..")
   mica_describe_plugin(${name} ${MICA_PLUGIN_DIR})

@@ -30,6 +30,7 @@ constexpr Emitter kEmitters[] = {
     {"ops", &EmitOps},
     {"registry", &EmitRegistry},
     {"adapters", &EmitAdapters},
+    {"calls", &EmitCalls},
     {"declarations", &EmitDeclarations},
     {"composites", &EmitComposites},
     {"api", &EmitApi},
@@ -51,7 +52,8 @@ struct Options {
 
 constexpr const char* kUsage =
     "usage: mica-gen --native FILE [--derivatives FILE] --out DIR [--emit LIST] [--stats] [--check]\n"
-    "  --emit LIST  comma-separated: ops, registry, adapters, declarations, composites, api, autograd,\n"
+    "  --emit LIST  comma-separated: ops, registry, adapters, calls, declarations, composites, api, "
+    "autograd,\n"
     "               forward, python, stubs, docs (all of these if absent), hot, plugin\n"
     "  --base FILE  Mica's operators, which those of --native call; emits `plugin` alone\n"
     "  --stats      count how the operators are made, and write nothing\n"

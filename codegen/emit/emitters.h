@@ -10,18 +10,21 @@ namespace mica::codegen {
 
 inline constexpr int kRegistryShards = 4;
 inline constexpr int kAdapterShards = 4;
+inline constexpr int kCallShards = 4;
 inline constexpr int kCompositeShards = 4;
 inline constexpr int kAutogradShards = 4;
 inline constexpr int kForwardShards = 4;
-inline constexpr int kPythonShards = 8;
+inline constexpr int kPythonShards = 4;
 
 // Paths are relative to --out, which the build names <build>/generated/mica.
 // ops/<base>.h for each base name
 void EmitOps(const Model& model, OutputFolder& out);
 // registry_<i>.cc; the list of all operators stands in registry_0.cc
 void EmitRegistry(const Model& model, OutputFolder& out);
-// adapters_<i>.cc: between C++ and the C ABI, and the calls, once for each signature that an operator has
+// adapters_<i>.cc: between C++ and the C ABI, once for each signature that an operator has
 void EmitAdapters(const Model& model, OutputFolder& out);
+// calls_<i>.cc: the calls from C++, once for each signature
+void EmitCalls(const Model& model, OutputFolder& out);
 // Devices without a kernel for it run what the form is made of: the `body:` of an entry that is no composite.
 bool HasParts(const Function& f);
 // The form's composite is generated: a `body:`, or a form that computes the

@@ -259,16 +259,14 @@ void EmitAdapters(const Model& model, OutputFolder& out) {
   std::vector<Printer> shards(kAdapterShards);
   for (const std::string& s : signatures)
     shards[ShardOf(s, kAdapterShards)].Print({{"signature", s}},
-                                             "template const SignatureAdapters kAdapters<$signature$>;\n"
-                                             "template struct TypedOperator<$signature$>;");
+                                             "template const SignatureAdapters kAdapters<$signature$>;");
   for (int i = 0; i < kAdapterShards; ++i) {
     Printer p;
-    p.Line("#include \"dispatcher/calls/typed_operator_impl.h\"\n\nnamespace mica {");
+    p.Line("#include \"dispatcher/calls/adapters.h\"\n\nnamespace mica {");
     p.Line(shards[i].text());
     p.Line("}  // namespace mica");
-    out.Write(
-        StrCat("adapters_", i, ".cc"),
-        GeneratedBanner(StrCat("Adapters and calls of the operators' signatures, part ", i, ".")) + p.text());
+    out.Write(StrCat("adapters_", i, ".cc"),
+              GeneratedBanner(StrCat("Adapters of the operators' signatures, part ", i, ".")) + p.text());
   }
 }
 

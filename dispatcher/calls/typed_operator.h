@@ -3,7 +3,7 @@
 // `Signature` is the C++ function type of the operator; in-place and out forms return
 // void here (the generated function returns the written argument). The definitions stand
 // in typed_operator_impl.h; those of the operators' signatures are compiled once, in the
-// generated adapters_<i>.cc, and a caller only passes the operator on.
+// generated calls_<i>.cc, and a caller only passes the operator on.
 #pragma once
 
 #include "tensor/key_set.h"

@@ -2,7 +2,7 @@
 //
 // A call is: OR the key sets of the tensors, add what the thread includes, take away
 // what it excludes, one load of the table, highest bit, one indirect call.
-// adapters_<i>.cc, which mica-gen writes, includes this and compiles the calls of each
+// calls_<i>.cc, which mica-gen writes, includes this and compiles the calls of each
 // signature once.
 #pragma once
 

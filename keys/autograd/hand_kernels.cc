@@ -4,6 +4,7 @@
 #include <string_view>
 
 #include "dispatcher/calls/given_output.h"
+#include "dispatcher/calls/typed_operator_impl.h"  // redispatch() of what has no formula
 #include "dispatcher/frames/frames.h"
 #include "keys/autograd/as_strided.h"
 #include "keys/autograd/kernel.h"

@@ -35,6 +35,7 @@ void EmitAll(const Model& model, OutputFolder& out) {
   EmitOps(model, out);
   EmitRegistry(model, out);
   EmitAdapters(model, out);
+  EmitCalls(model, out);
   EmitDeclarations(model, out);
   EmitComposites(model, out);
   EmitApi(model, out);
@@ -75,6 +76,8 @@ TEST_CASE("the output for four operators is as it was", "[codegen]") {
   CheckGolden("registry_add.cc", Joined(folder.path, "registry", kRegistryShards, "spec_add_Tensor = "));
   CheckGolden("adapters.cc", Joined(folder.path, "adapters", kAdapterShards,
                                     "kAdapters<Tensor(const Tensor&, const Tensor&, const Scalar&)>;"));
+  const char* const call = "TypedOperator<Tensor(const Tensor&, const Tensor&, const Scalar&)>::Call";
+  CheckGolden("calls.cc", Joined(folder.path, "calls", kCallShards, call));
   CheckGolden("composites_total.cc", Joined(folder.path, "composites", kCompositeShards, "total("));
   CheckGolden("view_declarations.h", ReadText(folder.path / "kernels/view_declarations.h"));
   CheckGolden("meta_declarations.h", ReadText(folder.path / "kernels/meta_declarations.h"));

@@ -21,7 +21,7 @@
 
 namespace mica::python {
 
-#define MICA_FOR_SHARDS(X) X(0) X(1) X(2) X(3) X(4) X(5) X(6) X(7)
+#define MICA_FOR_SHARDS(X) X(0) X(1) X(2) X(3)
 #define MICA_DECLARE(i) extern const PythonFunctionShard kFunctionShard##i;
 MICA_FOR_SHARDS(MICA_DECLARE)
 
