@@ -3,11 +3,15 @@
 import importlib.util
 import os
 import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
-from layers import absent_layer
+
+# The array API's tests have a pytest.ini of their own.
+sys.path.append(str(Path(__file__).parent / "support"))
+from layers import absent_layer  # noqa: E402
 
 # Memory that nobody wrote is NaN, -1 or a wild index: see tensor/poison.h. Before Mica is imported.
 os.environ.setdefault("MICA_POISON_MEMORY", "255")

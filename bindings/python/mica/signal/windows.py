@@ -374,8 +374,8 @@ def blackman(M: int, *, sym: bool = True, **options: Any) -> Tensor:
         ValueError: `M` is negative, or `dtype` or `layout` is another.
 
     Example:
-        >>> mica.signal.windows.blackman(4)
-        tensor([0.0000, 0.6300, 0.6300, 0.0000])
+        >>> mica.signal.windows.blackman(7)[1:6]
+        tensor([0.1300, 0.6300, 1.0000, 0.6300, 0.1300])
     """
     return general_cosine(M, a=[0.42, 0.5, 0.08], sym=sym, **options)
 
@@ -397,7 +397,7 @@ def nuttall(M: int, *, sym: bool = True, **options: Any) -> Tensor:
         ValueError: `M` is negative, or `dtype` or `layout` is another.
 
     Example:
-        >>> mica.signal.windows.nuttall(4)
-        tensor([3.6278e-04, 5.2923e-01, 5.2923e-01, 3.6278e-04])
+        >>> mica.signal.windows.nuttall(7)[1:6]
+        tensor([0.0613, 0.5292, 1.0000, 0.5292, 0.0613])
     """
     return general_cosine(M, a=[0.3635819, 0.4891775, 0.1365995, 0.0106411], sym=sym, **options)
