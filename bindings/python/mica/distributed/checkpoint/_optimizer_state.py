@@ -23,11 +23,13 @@ def init_optim_state(optim: Optimizer) -> None:
     for group in optim.param_groups:
         if "lr" in group:
             group["lr"] = mica.tensor(0.0) if isinstance(group["lr"], Tensor) else 0.0
-    optim.step(closure=None)
-    for group, rate in zip(optim.param_groups, rates):
-        if "lr" in group:
-            group["lr"] = rate
-    optim.zero_grad(set_to_none=True)
+    try:
+        optim.step(closure=None)
+    finally:
+        for group, rate in zip(optim.param_groups, rates):
+            if "lr" in group:
+                group["lr"] = rate
+        optim.zero_grad(set_to_none=True)
 
 
 def _name(names: Names, parameter: Tensor) -> str:
@@ -115,8 +117,9 @@ def _flatten(flat: dict[str, Any], prefix: str, one: dict[str, Any]) -> None:
 
 
 def _unflattened(optim: Optimizer, names: Names, flat: dict[str, Any]) -> dict[str, Any]:
-    """The state of a flat dict, with the optimizer's own kinds of state and options."""
+    """The state of a flat dict, with its kinds of state and the optimizer's own, and the optimizer's options."""
     state: dict[str, Any] = {}
+    kinds = _kinds(flat, {name for of_one in names.values() for name in of_one})
     groups = []
     for group in optim.param_groups:
         saved: dict[str, Any] = {"params": []}
@@ -124,8 +127,9 @@ def _unflattened(optim: Optimizer, names: Names, flat: dict[str, Any]) -> dict[s
             of_p = [n for n in names.get(p, ()) if any(f"param_groups.{n}.{k}" in flat for k in group)]
             name = of_p[0] if of_p else _name(names, p)
             saved["params"].append(name)
-            if p.requires_grad and optim.state.get(p):
-                state[name] = {kind: _nested(flat, f"state.{name}.{kind}") for kind in optim.state[p]}
+            of_name = {**kinds.get(name, {}), **optim.state.get(p, {})}
+            if p.requires_grad and of_name:
+                state[name] = {kind: _nested(flat, f"state.{name}.{kind}") for kind in of_name}
         for option in (key for key in group if key not in ("params", "param_names")):
             values = [_at(flat, f"param_groups.{name}.{option}") for name in saved["params"]]
             if any(value != values[0] for value in values):
@@ -137,6 +141,18 @@ def _unflattened(optim: Optimizer, names: Names, flat: dict[str, Any]) -> dict[s
                 saved[option] = values[0]
         groups.append(saved)
     return {"state": state, "param_groups": groups}
+
+
+def _kinds(flat: dict[str, Any], names: set[str]) -> dict[str, dict[str, None]]:
+    """The kinds of state that a flat dict has of each parameter, in their order: the keys' parts after the names."""
+    found: dict[str, dict[str, None]] = {}
+    for key in flat:
+        first, *parts = key.split(".")
+        for i in range(1, len(parts)) if first == "state" else ():
+            name = ".".join(parts[:i])
+            if name in names:
+                found.setdefault(name, {})[parts[i]] = None
+    return found
 
 
 def _at(flat: dict[str, Any], key: str) -> Any:
