@@ -6,11 +6,13 @@ rename when all ranks have theirs on disk.
 
 from __future__ import annotations
 
+import concurrent.futures
 import contextlib
 import enum
 import io
 import os
-from concurrent.futures import ThreadPoolExecutor
+import threading
+from collections.abc import Callable
 from typing import Any
 
 import mica
@@ -119,7 +121,6 @@ class FileSystemWriter(StorageWriter):
         """
         if checkpoint_id:
             self.path = os.fspath(checkpoint_id)
-        self._written = []
 
     def set_up_storage_writer(self, is_coordinator: bool, *args: Any, **kwargs: Any) -> None:
         """Is told who this rank is.
@@ -129,7 +130,7 @@ class FileSystemWriter(StorageWriter):
             *args (Any): None so far.
             **kwargs (Any): `rank` and `use_collectives`.
         """
-        self.rank = kwargs.get("rank", 0)
+        self.rank, self._written = kwargs.get("rank", 0), []
 
     def storage_meta(self) -> StorageMeta:
         """Says which checkpoint is written.
@@ -190,12 +191,8 @@ class FileSystemWriter(StorageWriter):
         names = [f"__{self.rank}_{n}.{self.save_id}.safetensors" for n in range(len(parts))]
         self._written = names
         try:
-            if self.thread_count == 1 or len(parts) < 2:
-                results = [self._write_file(*one, planner) for one in zip(names, parts)]
-            else:
-                with ThreadPoolExecutor(self.thread_count) as threads:
-                    begun = [threads.submit(self._write_file, *one, planner) for one in zip(names, parts)]
-                    results = [one.result() for one in begun]
+            count = min(self.thread_count, len(parts))
+            results = _mapped(lambda one: self._write_file(*one, planner), list(zip(names, parts)), count)
             if names and self.sync_files:
                 _sync_folder(self.path)
         except BaseException:
@@ -288,6 +285,31 @@ class FileSystemWriter(StorageWriter):
             if _metadata_file.is_of_a_save(name) and name not in kept:
                 with contextlib.suppress(OSError):  # in the way of nothing
                     os.unlink(os.path.join(self.path, name))
+
+
+def _mapped(f: Callable[[Any], Any], given: list[Any], count: int) -> list[Any]:
+    """What f gives for each, in so many threads. None is of a pool: these take nothing when the process ends, as it
+    does while a save in the background goes on."""
+    if count < 2:
+        return [f(one) for one in given]
+    found: list[concurrent.futures.Future[Any]] = [concurrent.futures.Future() for _ in given]
+
+    def some(first: int) -> None:
+        for one, future in list(zip(given, found))[first::count]:
+            try:
+                future.set_result(f(one))
+            except BaseException as error:  # noqa: BLE001 - raised in the thread that waits
+                future.set_exception(error)
+
+    threads = [threading.Thread(target=some, args=(first,), name="save") for first in range(count)]
+    try:
+        for thread in threads:
+            thread.start()
+    finally:
+        for thread in threads:
+            if thread.ident is not None:
+                thread.join()
+    return [future.result() for future in found]
 
 
 def _sync_folder(path: str) -> None:

@@ -5,12 +5,14 @@ from __future__ import annotations
 import inspect
 import os
 import warnings
+from collections.abc import Callable
 from typing import Any
 
 from mica.distributed._group import ProcessGroup
 from mica.distributed.checkpoint._load_planner import DefaultLoadPlanner, _EmptyStateDictLoadPlanner
 from mica.distributed.checkpoint._ranks import Ranks
 from mica.distributed.checkpoint._storage_choice import storage_of
+from mica.distributed.checkpoint.metadata import StorageMeta
 from mica.distributed.checkpoint.planner import LoadPlan, LoadPlanner
 from mica.distributed.checkpoint.state_dict_saver import warn_alone
 from mica.distributed.checkpoint.stateful import Stateful
@@ -52,8 +54,12 @@ def load_state_dict(
         {'x': tensor([1., 1.])}
     """
     warnings.warn("`load_state_dict` is deprecated; use `load`.", FutureWarning, stacklevel=2)
-    storage_reader.reset()
-    _load(state_dict, storage_reader, Ranks(process_group, no_dist, coordinator_rank), planner)
+
+    def begun() -> tuple[StorageReader, dict[str, Any]]:
+        storage_reader.reset()
+        return storage_reader, state_dict
+
+    _load(begun, Ranks(process_group, no_dist, coordinator_rank), planner)
 
 
 def load(
@@ -80,9 +86,9 @@ def load(
 
     Raises:
         CheckpointException: A rank failed. It is raised on all ranks, names the rank, and is of the kind of its error
-            too: RuntimeError for a key that the checkpoint lacks, ValueError for another shape, a dtype from which
-            values would be lost and damaged files, FileNotFoundError for missing ones.
-        RuntimeError: Neither a folder nor a reader is given.
+            too: RuntimeError for a key that the checkpoint lacks, for ranks that find different checkpoints, and if
+            neither a folder nor a reader is given; ValueError for another shape, a dtype from which values would be
+            lost and damaged files; FileNotFoundError for missing ones.
 
     Example:
         >>> import tempfile
@@ -96,10 +102,16 @@ def load(
         >>> folder.cleanup()
     """
     warn_alone(no_dist, process_group, "load")
-    reader = storage_of(storage_reader, checkpoint_id, reader=True)
     objects = dict(sorted(state_dict.items(), key=lambda item: str(item[0])))
-    states = {key: one.state_dict() if isinstance(one, Stateful) else one for key, one in objects.items()}
-    _load(states, reader, Ranks(process_group, no_dist), planner)
+    states: dict[str, Any] = {}
+
+    def begun() -> tuple[StorageReader, dict[str, Any]]:
+        states.update(
+            (key, one.state_dict() if isinstance(one, Stateful) else one) for key, one in objects.items()
+        )
+        return storage_of(storage_reader, checkpoint_id, reader=True), states
+
+    _load(begun, Ranks(process_group, no_dist), planner)
     for key, one in objects.items():
         if isinstance(one, Stateful):
             one.load_state_dict(states[key])
@@ -108,23 +120,41 @@ def load(
 
 
 def _load(
-    state_dict: dict[str, Any], reader: StorageReader, ranks: Ranks, planner: LoadPlanner | None
+    begun: Callable[[], tuple[StorageReader, dict[str, Any]]], ranks: Ranks, planner: LoadPlanner | None
 ) -> None:
+    """Loads from where `begun()` says into what it gives."""
     plans = DefaultLoadPlanner() if planner is None else planner
+    reader: StorageReader
 
-    def local_plan() -> LoadPlan:
+    def local_plan() -> tuple[LoadPlan, StorageMeta | None]:
+        nonlocal reader
+        reader, state_dict = begun()
         metadata = reader.read_metadata()
         plans.set_up_planner(state_dict, metadata, ranks.is_coordinator)
         told = {"rank": ranks.rank, "use_collectives": True}
         takes_all = "kwargs" in inspect.signature(reader.set_up_storage_reader).parameters
         reader.set_up_storage_reader(metadata, ranks.is_coordinator, **(told if takes_all else {}))
-        return reader.prepare_local_plan(plans.create_local_plan())
+        return reader.prepare_local_plan(plans.create_local_plan()), metadata.storage_meta
 
-    def global_plan(all_plans: list[LoadPlan]) -> list[LoadPlan]:
-        return reader.prepare_global_plan(plans.create_global_plan(all_plans))
+    def global_plan(found: list[tuple[LoadPlan, StorageMeta | None]]) -> list[LoadPlan]:
+        _check_one([storage_meta for _, storage_meta in found])
+        return reader.prepare_global_plan(plans.create_global_plan([plan for plan, _ in found]))
 
     plan = ranks.reduce_scatter("plan", local_plan, global_plan)
     ranks.all_done("read", lambda: reader.read_data(plans.finish_plan(plan), plans).wait())
+
+
+def _check_one(found: list[StorageMeta | None]) -> None:
+    """Refuses to load where ranks have read the metadata of different saves."""
+    saves = [None if meta is None else meta.save_id for meta in found]
+    other = next((rank for rank, save in enumerate(saves) if save != saves[0]), None)
+    if other is not None:
+        places = [None if meta is None else meta.checkpoint_id for meta in found]
+        raise RuntimeError(
+            f"The ranks find different checkpoints: rank (0) finds the save ({saves[0]}) in ({places[0]}), and rank "
+            f"({other}) the save ({saves[other]}) in ({places[other]}). Load again if another program saved meanwhile; for "
+            "a checkpoint of each rank's own use no_dist=True."
+        )
 
 
 def _load_state_dict(
@@ -136,7 +166,7 @@ def _load_state_dict(
     planner: LoadPlanner | None = None,
 ) -> None:
     """What load_state_dict does, under the name by which programs call it without a warning."""
-    _load(state_dict, storage_reader, Ranks(process_group, no_dist, coordinator_rank), planner)
+    _load(lambda: (storage_reader, state_dict), Ranks(process_group, no_dist, coordinator_rank), planner)
 
 
 def _load_state_dict_from_keys(
@@ -148,7 +178,10 @@ def _load_state_dict_from_keys(
 ) -> dict[str, Any]:
     """A new state dict of what a checkpoint has, or of some of its keys; each rank gets all of it."""
     found: dict[str, Any] = {}
-    reader = storage_of(storage_reader, checkpoint_id, reader=True)
     planner = _EmptyStateDictLoadPlanner(keys={keys} if isinstance(keys, str) else keys)
-    _load(found, reader, Ranks(process_group, no_dist=False), planner)
+
+    def begun() -> tuple[StorageReader, dict[str, Any]]:
+        return storage_of(storage_reader, checkpoint_id, reader=True), found
+
+    _load(begun, Ranks(process_group, no_dist=False), planner)
     return found

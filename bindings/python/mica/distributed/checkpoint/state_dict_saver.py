@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import enum
 import inspect
+import logging
 import os
 import threading
 import warnings
 import weakref
+from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
@@ -26,6 +28,8 @@ from mica.distributed.checkpoint.stateful import Stateful
 from mica.distributed.checkpoint.storage import StorageWriter, WriteResult
 
 __all__ = ["AsyncCheckpointerType", "AsyncSaveResponse", "async_save", "save", "save_state_dict"]
+
+logger = logging.getLogger(__name__)
 
 
 class AsyncCheckpointerType(enum.Enum):
@@ -75,8 +79,12 @@ def save_state_dict(
         ['x']
     """
     warnings.warn("`save_state_dict` is deprecated; use `save`.", FutureWarning, stacklevel=2)
-    storage_writer.reset()
-    return _save(state_dict, storage_writer, Ranks(process_group, no_dist, coordinator_rank), planner)
+
+    def begun() -> tuple[StorageWriter, STATE_DICT_TYPE]:
+        storage_writer.reset()
+        return storage_writer, state_dict
+
+    return _save(begun, Ranks(process_group, no_dist, coordinator_rank), planner)
 
 
 def save(
@@ -110,8 +118,7 @@ def save(
     Raises:
         CheckpointException: A rank failed. It is raised on all ranks, names the rank, and is of the kind of its error
             too: OSError for a full disk, ValueError for pieces that overlap or leave a hole or tensors that differ,
-            TypeError for a value that loading would refuse.
-        RuntimeError: Neither a folder nor a writer is given.
+            TypeError for a value that loading would refuse, RuntimeError if neither a folder nor a writer is given.
         NotImplementedError: `use_collectives` is False.
 
     Example:
@@ -125,9 +132,13 @@ def save(
     """
     _check(use_collectives)
     warn_alone(no_dist, process_group, "save")
-    writer, ranks = storage_of(storage_writer, checkpoint_id, reader=False), Ranks(process_group, no_dist)
+    ranks = Ranks(process_group, no_dist)
     _wait_for_background(ranks.group)
-    return _save(_states(state_dict), writer, ranks, planner)
+
+    def begun() -> tuple[StorageWriter, STATE_DICT_TYPE]:
+        return storage_of(storage_writer, checkpoint_id, reader=False), _states(state_dict)
+
+    return _save(begun, ranks, planner)
 
 
 def _check(use_collectives: bool) -> None:
@@ -154,12 +165,17 @@ def _states(state_dict: STATE_DICT_TYPE) -> STATE_DICT_TYPE:
 
 
 def _save(
-    state_dict: STATE_DICT_TYPE, writer: StorageWriter, ranks: Ranks, planner: SavePlanner | None
+    begun: Callable[[], tuple[StorageWriter, STATE_DICT_TYPE]], ranks: Ranks, planner: SavePlanner | None
 ) -> Metadata:
+    """Saves to where `begun()` says what it gives. Whatever a rank does alone is done within a step, as this is: the
+    other ranks would wait for one that fails elsewhere, and meet it in the next save."""
     plans = DefaultSavePlanner() if planner is None else planner
     made: list[Metadata] = []  # on the coordinator
+    writer: StorageWriter
 
     def local_plan() -> SavePlan:
+        nonlocal writer
+        writer, state_dict = begun()
         plans.set_up_planner(
             state_dict=state_dict, storage_meta=writer.storage_meta(), is_coordinator=ranks.is_coordinator
         )
@@ -231,7 +247,8 @@ def async_save(
     """Saves a state dict in a thread; all ranks of the group call it.
 
     As `torch.distributed.checkpoint.async_save`. The state dict is copied before the call returns. Saves of one group
-    are written one after another, in the order of the calls, by collectives of a group of their own.
+    are written one after another, in the order of the calls, by collectives of a group of their own. The process ends
+    when they are written.
 
     Args:
         state_dict (dict): As `save` takes.
@@ -245,11 +262,12 @@ def async_save(
         use_collectives (bool): Must be True. Default: True.
 
     Returns:
-        Future: Of the Metadata; `result()` raises what `save` would. An AsyncSaveResponse if `async_stager` gives a
-        Future.
+        Future: Of the Metadata; `result()` raises what `save` would, which is logged if nobody asks for it. It cannot be
+        cancelled. An AsyncSaveResponse if `async_stager` gives a Future.
 
     Raises:
         NotImplementedError: A process is asked for, or `use_collectives` is False.
+        Exception: The state dict cannot be copied; the other ranks' `result()` raises a CheckpointException of it.
 
     Example:
         >>> import tempfile
@@ -269,27 +287,41 @@ def async_save(
             f"async_save(async_checkpointer_type={async_checkpointer_type}) is not there; a thread writes: leave it out."
         )
     warn_alone(no_dist, process_group, "save")
-    writer = storage_of(storage_writer, checkpoint_id, reader=False)
     background = _background(Ranks(process_group, no_dist).group)
     stager: Any = async_stager
     if stager is None:
-        stager = (
-            writer
-            if isinstance(writer, AsyncStager)
-            else DefaultStager(StagingOptions(use_async_staging=False))
-        )
-    staged = stager.stage(_states(state_dict))
+        stager = storage_writer if isinstance(storage_writer, AsyncStager) else _BLOCKING
+    staged, error = _staged(stager, state_dict)
 
-    def write() -> Metadata:
+    def begun() -> tuple[StorageWriter, STATE_DICT_TYPE]:
+        if error is not None:
+            raise error
         whole = staged.result() if isinstance(staged, Future) else staged
-        return _save(whole, writer, Ranks(background.group, background.group is None), planner)
+        return storage_of(storage_writer, checkpoint_id, reader=False), whole
 
-    upload = background.thread.submit(write)
+    upload = background.begin(
+        lambda: _save(begun, Ranks(background.group, background.group is None), planner)
+    )
+    if error is not None:  # of which the other ranks hear before this one goes on, and may leave
+        upload.asked = True
+        background.wait()
+        raise error
     if isinstance(staged, Future):
         return AsyncSaveResponse(_following(staged), upload)
     if stager.should_synchronize_after_execute:
         stager.synchronize_staging()
     return upload
+
+
+_BLOCKING = DefaultStager(StagingOptions(use_async_staging=False))
+
+
+def _staged(stager: Any, state_dict: STATE_DICT_TYPE) -> tuple[Any, BaseException | None]:
+    """What the stager gives, or why it gives nothing."""
+    try:
+        return stager.stage(_states(state_dict)), None
+    except BaseException as error:  # noqa: BLE001 - the other ranks are told first
+        return None, error
 
 
 def _following(staged: Future[Any]) -> Future[None]:
@@ -310,6 +342,36 @@ def _following(staged: Future[Any]) -> Future[None]:
 _this_thread = threading.local()
 
 
+class _Upload(Future[Metadata]):
+    """A save that goes on. It cannot be cancelled, as the other ranks' cannot be, and a failure is said in the end if
+    nobody asks for it."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.asked = False
+        self.set_running_or_notify_cancel()
+
+    def run(self, save: Callable[[], Metadata]) -> None:
+        """Saves."""
+        try:
+            self.set_result(save())
+        except BaseException as error:  # noqa: BLE001 - whoever asks is told
+            self.set_exception(error)
+            del self  # which the error's frames would keep for good
+
+    def result(self, timeout: float | None = None) -> Metadata:
+        self.asked = True
+        return super().result(timeout)
+
+    def exception(self, timeout: float | None = None) -> BaseException | None:
+        self.asked = True
+        return super().exception(timeout)
+
+    def __del__(self) -> None:
+        if not self.asked and self.done() and (error := super().exception()) is not None:
+            logger.error("A save in the background failed, and nobody has asked for its result: %s", error)
+
+
 class _Background:
     """The thread that writes a group's checkpoints, and the group of the same ranks whose collectives it calls.
 
@@ -325,6 +387,17 @@ class _Background:
         handle = connected(group.name(), name, group.ranks(), group.rank(), group.timeout, group.store)
         self.group = ProcessGroup(handle, group.ranks(), name, group.name(), group.timeout, group.store)
         state().groups.append(self.group)  # destroy_process_group leaves it, too
+
+    def begin(self, save: Callable[[], Metadata]) -> _Upload:
+        """Saves in the thread, after what was begun before."""
+        upload = _Upload()
+        self.thread.submit(upload.run, save)
+        return upload
+
+    def wait(self) -> None:
+        """Waits for what was begun, but not in the thread itself, as what a Future calls when it is done."""
+        if not hasattr(_this_thread, "writes"):
+            self.thread.submit(int).result()
 
 
 _of_groups: weakref.WeakKeyDictionary[ProcessGroup, _Background] = weakref.WeakKeyDictionary()
@@ -343,10 +416,8 @@ def _background(group: ProcessGroup | None) -> _Background:
 def _wait_for_background(group: ProcessGroup | None) -> None:
     """Waits for saves that were begun: one that came later must not be replaced by an earlier one."""
     background = _alone[0] if group is None else _of_groups.get(group)
-    if background is not None and not hasattr(
-        _this_thread, "writes"
-    ):  # as what a Future calls when it is done
-        background.thread.submit(int).result()
+    if background is not None:
+        background.wait()
 
 
 def _forget() -> None:
