@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import re
 import threading
 from concurrent.futures import Future
@@ -184,6 +185,16 @@ checkpoint.async_save({str(i): mica.full((9000,), float(i)) for i in range(6)}, 
     assert len(list(tmp_path.iterdir())) == 4
 
 
+def test_a_thread_of_a_writer_that_fails_fails_the_save(tmp_path: Path) -> None:
+    writer = FileSystemWriter(tmp_path, thread_count=2, single_file_per_rank=False)
+    state: dict[str, Any] = {str(i): mica.full((3,), float(i)) for i in range(5)}
+    with pytest.raises(TypeError, match=r"key \(bad\), of type \(lock\), cannot be saved"):
+        checkpoint.save({**state, "bad": threading.Lock()}, storage_writer=writer, no_dist=True)
+    assert not list(tmp_path.iterdir())
+    checkpoint.save(state, storage_writer=writer, no_dist=True)
+    assert len(list(tmp_path.iterdir())) == 6
+
+
 @pytest.mark.parametrize("holds", ["", "begun = "])
 def test_a_failure_that_nobody_asks_for_is_said(holds: str, tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
@@ -196,6 +207,29 @@ def test_a_failure_that_nobody_asks_for_is_said(holds: str, tmp_path: Path) -> N
         == ended(f"{call[:-1]}.add_done_callback(lambda f: f.exception())", tmp_path)
         == ""
     )
+
+
+def test_a_failure_is_said_once_its_future_is_gone(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    (tmp_path / "file").write_text("")
+
+    def saved(folder: Path, **more: Any) -> Any:
+        return checkpoint.async_save({"x": mica.ones(1), **more}, checkpoint_id=folder, no_dist=True)
+
+    gc.collect()
+    caplog.clear()
+    gc.disable()
+    try:
+        saved(tmp_path / "file" / "below")
+        saved(tmp_path / "good").result(20)  # the thread has come past it
+        assert len(caplog.messages) == 1 and "nobody has asked" in caplog.messages[0]
+    finally:
+        gc.enable()
+    with pytest.raises(OSError):
+        saved(tmp_path / "file" / "below").result(20)
+    with pytest.raises(ArithmeticError):
+        saved(tmp_path, bad=Failing())
+    gc.collect()
+    assert len(caplog.messages) == 1
 
 
 # ---- another program that saves into the folder

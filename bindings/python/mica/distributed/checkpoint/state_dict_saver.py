@@ -346,18 +346,18 @@ class _Upload(Future[Metadata]):
     """A save that goes on. It cannot be cancelled, as the other ranks' cannot be, and a failure is said in the end if
     nobody asks for it."""
 
-    def __init__(self) -> None:
+    def __init__(self, save: Future[Metadata]) -> None:
         super().__init__()
         self.asked = False
         self.set_running_or_notify_cancel()
+        save.add_done_callback(self._follow)
 
-    def run(self, save: Callable[[], Metadata]) -> None:
-        """Saves."""
-        try:
-            self.set_result(save())
-        except BaseException as error:  # noqa: BLE001 - whoever asks is told
+    def _follow(self, save: Future[Metadata]) -> None:
+        error = save.exception()
+        if error is None:
+            self.set_result(save.result())
+        else:
             self.set_exception(error)
-            del self  # which the error's frames would keep for good
 
     def result(self, timeout: float | None = None) -> Metadata:
         self.asked = True
@@ -390,9 +390,7 @@ class _Background:
 
     def begin(self, save: Callable[[], Metadata]) -> _Upload:
         """Saves in the thread, after what was begun before."""
-        upload = _Upload()
-        self.thread.submit(upload.run, save)
-        return upload
+        return _Upload(self.thread.submit(save))
 
     def wait(self) -> None:
         """Waits for what was begun, but not in the thread itself, as what a Future calls when it is done."""
