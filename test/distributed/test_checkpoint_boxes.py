@@ -121,3 +121,20 @@ def test_reads_give_a_box_and_little_else(seed: int, monkeypatch: pytest.MonkeyP
     for one in _boxes.reads(sizes, offsets, lengths, itemsize):
         row = int(np.prod(one.shape[1:], dtype=int)) * itemsize
         assert np.prod(one.shape, dtype=int) * itemsize <= max(_boxes._MOST, row)
+
+
+@pytest.mark.parametrize(
+    ("sizes", "lengths", "calls", "elements"),
+    [
+        ((1 << 22, 8), (1 << 22, 1), 32, 1 << 25),  # a column: rows of 32 bytes are read, 4 MiB at a time
+        ((100, 8192), (100, 1), 1, 100 * 8192),  # runs of 4 bytes in rows of 32 KiB: less than a read costs
+        ((100, 16384), (100, 1), 100, 100),  # in rows of 64 KiB: more
+        ((100, 16384), (100, 1024), 2, 100 * 16384),  # a sixteenth of what is read is wanted
+        ((100, 16384), (100, 1023), 100, 100 * 1023),  # less is
+        ((1000, 100, 100), (1000, 1, 1), 1000, 100_000),  # a row of each plane, and no plane
+    ],
+)
+def test_numbers_of_reads(sizes: Any, lengths: Any, calls: int, elements: int) -> None:
+    found = list(_boxes.reads(sizes, [0] * len(sizes), lengths, 4))
+    read = sum(int(np.prod(one.shape)) for one in found)
+    assert (len(found), read) == (calls, elements)

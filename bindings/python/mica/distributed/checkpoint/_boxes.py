@@ -10,8 +10,11 @@ from typing import NamedTuple
 
 from mica.distributed.checkpoint.metadata import ChunkStorageMetadata
 
-_SHORT = 32 << 10  # bytes of a run below which one read takes several runs with what lies between
-_MOST = 4 << 20  # bytes of such a read
+_SHORT = (
+    32 << 10
+)  # bytes that are read in the time of another call: one read takes several runs that are shorter
+_WASTE = 16  # with what lies between, if that is no more, or all no more than so many times what is wanted
+_MOST = 4 << 20  # bytes of a read
 
 
 def said(box: ChunkStorageMetadata) -> str:
@@ -103,7 +106,7 @@ def reads(
     while level > 0 and list(lengths[level:]) == list(sizes[level:]):
         level -= 1
     while level > 0 and lengths[level] * strides[level] * itemsize < _SHORT:
-        if lengths[level - 1] * strides[level - 1] * itemsize > _MOST:
+        if strides[level - 1] * itemsize > max(_SHORT, _WASTE * math.prod(lengths[level:]) * itemsize):
             break
         level -= 1
     if dims == 0:
