@@ -32,6 +32,9 @@ from mica.distributed.checkpoint.state_dict_loader import _load_state_dict_from_
 DTYPES = sorted(_NAMES, key=str)
 
 
+INTEGERS = [mica.uint8, mica.int8, mica.int16, mica.int32, mica.int64]
+
+
 def random_bytes(shape: tuple[int, ...], dtype: Any, seed: int = 0) -> Any:
     """Any bits, such as NaNs with a payload; a bool's are 0 and 1."""
     mica.manual_seed(seed)
@@ -478,6 +481,26 @@ def test_what_does_not_fit_is_refused_on_every_rank(tmp_path: Path) -> None:
         checkpoint.load({"w": mica.ones(4, 2 + r)}, checkpoint_id=tmp_path)
 
     assert refused(ValueError, 3, one_rank).count("fails in the step (plan)") == 2
+
+
+def test_integers_are_loaded_into_dtypes_that_hold_them_all(tmp_path: Path) -> None:
+    into, refusals = [*INTEGERS, mica.bool, mica.float16], set()
+    for saved in INTEGERS:
+        last = mica.iinfo(saved).max
+        checkpoint.save({"x": mica.tensor([last], dtype=saved)}, checkpoint_id=tmp_path, no_dist=True)
+        for dtype in into:
+            state = {"x": mica.zeros(1, dtype=dtype)}
+            try:
+                checkpoint.load(state, checkpoint_id=tmp_path, no_dist=True)
+                assert dtype == mica.float16 or state["x"].item() == last
+            except ValueError as error:
+                assert f"has ({saved}) for the key (x), and the state dict ({dtype})" in str(error)
+                refusals.add((saved, dtype))
+    u8, i8, i16, i32, i64 = INTEGERS
+    assert refusals == {
+        (u8, i8), (i8, u8), (i16, u8), (i16, i8), (i32, u8), (i32, i8), (i32, i16), (i64, u8), (i64, i8), (i64, i16),
+        (i64, i32), *((saved, mica.bool) for saved in INTEGERS),
+    }  # fmt: skip
 
 
 def test_a_partial_load_leaves_what_the_checkpoint_lacks(tmp_path: Path) -> None:

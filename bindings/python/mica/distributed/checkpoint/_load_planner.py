@@ -77,7 +77,8 @@ class DefaultLoadPlanner(LoadPlanner):
 
         Raises:
             RuntimeError: The checkpoint lacks a key.
-            ValueError: A tensor has another shape there, or a dtype from which values would be lost.
+            ValueError: A tensor has another shape there, or a dtype that this one does not hold: of another kind, or
+                integers with more values.
         """
         assert self.metadata is not None, "set_up_planner was given no metadata"
         return create_default_local_load_plan(self.state_dict, self.metadata, not self.allow_partial_load)
@@ -212,7 +213,8 @@ def create_default_local_load_plan(
 
     Raises:
         RuntimeError: The checkpoint lacks a key.
-        ValueError: A tensor has another shape there, or a dtype from which values would be lost.
+        ValueError: A tensor has another shape there, or a dtype that this one does not hold: of another kind, or
+            integers with more values.
 
     Example:
         >>> from mica.distributed.checkpoint import Metadata, default_planner
@@ -241,7 +243,7 @@ def _place(metadata: Metadata) -> str:
 
 
 def _check_fit(key: str, value: Any, kept: TensorStorageMetadata, metadata: Metadata) -> None:
-    """Refuses a tensor of another shape, and a dtype from which values would be lost."""
+    """Refuses a tensor of another shape, and a dtype that does not hold the checkpoint's."""
     size = value.size() if callable(getattr(value, "size", None)) else None
     if size is not None and tuple(size) != tuple(kept.size):
         raise ValueError(
@@ -249,13 +251,23 @@ def _check_fit(key: str, value: Any, kept: TensorStorageMetadata, metadata: Meta
             f"{_place(metadata)} has the first."
         )
     dtype = getattr(value, "dtype", None)
-    if dtype is not None and not mica.can_cast(kept.properties.dtype, dtype):
+    if dtype is not None and not _holds(dtype, kept.properties.dtype):
         raise ValueError(
             f"{_place(metadata)} has ({kept.properties.dtype}) for the key ({key}), and the state dict ({dtype}), which "
             f"cannot hold its values; load into ({kept.properties.dtype}) and convert."
         )
     if fault := _boxes.fault(kept.size, kept.chunks):
         raise ValueError(f"{_place(metadata)} is damaged: the tensor of the key ({key}) {fault}.")
+
+
+def _holds(dtype: Any, saved: Any) -> bool:
+    """Whether a dtype is of a kind that holds the values of another; of integers, whether it holds each of them."""
+    if not mica.can_cast(saved, dtype):
+        return False
+    if saved == dtype or any(d == mica.bool or d.is_floating_point or d.is_complex for d in (saved, dtype)):
+        return True
+    into, out = mica.iinfo(dtype), mica.iinfo(saved)
+    return bool(into.min <= out.min and out.max <= into.max)
 
 
 def create_default_global_load_plan(all_plans: list[LoadPlan]) -> list[LoadPlan]:

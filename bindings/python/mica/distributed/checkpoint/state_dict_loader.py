@@ -74,7 +74,8 @@ def load(
     """Loads a checkpoint into a state dict; all ranks of the group call it, with the same keys.
 
     As `torch.distributed.checkpoint.load`. Each rank reads the boxes that it wants, whatever ranks have saved them.
-    Tensors are read into; other values are replaced; an object with a state gets its by `load_state_dict()`.
+    Tensors are read into, by floating dtypes with fewer bits as `to()` converts; other values are replaced; an object
+    with a state gets its by `load_state_dict()`.
 
     Args:
         state_dict (dict): As `save` takes, with tensors of the checkpoint's global shapes.
@@ -87,8 +88,9 @@ def load(
     Raises:
         CheckpointException: A rank failed. It is raised on all ranks, names the rank, and is of the kind of its error
             too: RuntimeError for a key that the checkpoint lacks, for ranks that find different checkpoints, and if
-            neither a folder nor a reader is given; ValueError for another shape, a dtype from which values would be
-            lost and damaged files; FileNotFoundError for missing ones.
+            neither a folder nor a reader is given; ValueError for another shape, a dtype that does not hold the
+            checkpoint's (of another kind, or integers with fewer values) and damaged files; FileNotFoundError for
+            missing ones.
 
     Example:
         >>> import tempfile
