@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import gc
 import re
 import threading
@@ -67,6 +68,46 @@ def test_a_rank_without_a_state_fails_that_save_on_every_rank(save: Any, bad: An
     assert re.match(r"Rank \(1\) fails in the step \((plan|write)\): (ArithmeticError|TypeError): ", said[0])
     found = _load_state_dict_from_keys(checkpoint_id=tmp_path)
     assert found["step"] == 2 and found["r0"].tolist() == found["r1"].tolist() == [0, 0, 0]
+
+
+class Odd(checkpoint.DefaultSavePlanner):
+    """Plans what does not travel, or for another number of ranks."""
+
+    def __init__(self, what: str, rank: int) -> None:
+        super().__init__()
+        self.what, self.rank = what, rank
+
+    def create_local_plan(self) -> Any:
+        plan = super().create_local_plan()
+        odd = self.what == "local" and self.rank == 1
+        return dataclasses.replace(plan, planner_data=threading.Lock()) if odd else plan
+
+    def create_global_plan(self, all_plans: Any) -> Any:
+        plans, metadata = super().create_global_plan(all_plans)
+        if self.what == "global":
+            plans = [dataclasses.replace(plan, planner_data=threading.Lock()) for plan in plans]
+        return plans[:1] if self.what == "short" else plans, metadata
+
+
+@pytest.mark.parametrize(
+    ("what", "said"),
+    [
+        ("local", r"Rank \(1\) fails in the step \(plan\): TypeError: .*lock"),
+        ("global", r"Rank \(0\) fails in the step \(finish plan\): TypeError: .*lock"),
+        (
+            "short",
+            r"Rank \(0\) fails in the step \(finish plan\): ValueError: .* \(1\) plans for \(2\) ranks",
+        ),
+    ],
+)
+def test_plans_that_do_not_travel_fail_the_save_on_every_rank(what: str, said: str, tmp_path: Path) -> None:
+    def f(r: int) -> None:
+        state = {"x": mica.ones(4), "y": mica.ones(5)}
+        with pytest.raises(CheckpointException, match=said):
+            checkpoint.save(state, checkpoint_id=tmp_path, planner=Odd(what, r))
+        checkpoint.save(state, checkpoint_id=tmp_path)
+
+    on_all(2, f)
 
 
 @pytest.mark.parametrize("what", ["state", "folder"])

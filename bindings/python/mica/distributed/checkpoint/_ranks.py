@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 from collections.abc import Callable
 from typing import Any, TypeVar
 
@@ -49,8 +50,16 @@ class Ranks:
         """Whether this rank plans for all and publishes."""
         return self.rank == self.coordinator
 
-    def _gathered(self, result: Any) -> list[Any]:
-        """On the coordinator the results of all ranks, else nothing."""
+    def _packed(self, value: Any) -> Any:
+        """A value as it travels; packed within a step, so that the ranks hear of one that cannot."""
+        return value if self.group is None else pickle.dumps(value)
+
+    def _unpacked(self, value: Any) -> Any:
+        return value if self.group is None else pickle.loads(value)
+
+    def _gathered(self, local: Callable[[], Any]) -> list[Any]:
+        """On the coordinator the results of all ranks, packed, else nothing."""
+        result = _tried(lambda: self._packed(local()))
         if self.group is None:
             return [result]
         every = [None] * self.group.size() if self.is_coordinator else None
@@ -60,7 +69,7 @@ class Ranks:
     def _reduced(self, step: str, results: list[Any], f: Callable[[list[Any]], R]) -> R | CheckpointException:
         failures = _failures(results)
         if not failures:
-            reduced = _tried(lambda: f(results))
+            reduced = _tried(lambda: f([self._unpacked(result) for result in results]))
             if not isinstance(reduced, _Failed):
                 return reduced
             return failed(f"finish {step}", {self.rank: reduced.failure})
@@ -68,10 +77,19 @@ class Ranks:
 
     def reduce_scatter(self, step: str, local: Callable[[], T], plan: Callable[[list[T]], list[R]]) -> R:
         """What the coordinator's `plan` of all ranks' `local()` gives to this one."""
-        every = self._gathered(_tried(local))
+
+        def packed_plans(found: list[T]) -> list[Any]:
+            plans = plan(found)
+            if len(plans) != len(found):
+                raise ValueError(
+                    f"The planner and the storage give ({len(plans)}) plans for ({len(found)}) ranks."
+                )
+            return [self._packed(one) for one in plans]
+
+        every = self._gathered(local)
         mine: list[Any] = [None]
         if self.is_coordinator:
-            planned: Any = self._reduced(step, every, plan)
+            planned: Any = self._reduced(step, every, packed_plans)
             given = [planned] * len(every) if isinstance(planned, CheckpointException) else planned
         if self.group is None:
             mine = given
@@ -79,16 +97,18 @@ class Ranks:
             scatter_object_list(
                 mine, given if self.is_coordinator else None, group=self.group, group_src=self.coordinator
             )
-        planned_for_me: R = _or_raise(mine[0])
+        planned_for_me: R = self._unpacked(_or_raise(mine[0]))
         return planned_for_me
 
     def all_reduce(self, step: str, local: Callable[[], T], finish: Callable[[list[T]], R]) -> R:
         """What the coordinator's `finish` of all ranks' `local()` gives, on all ranks."""
-        every = self._gathered(_tried(local))
-        found: list[Any] = [self._reduced(step, every, finish) if self.is_coordinator else None]
+        every = self._gathered(local)
+        found: list[Any] = [None]
+        if self.is_coordinator:
+            found = [self._reduced(step, every, lambda results: self._packed(finish(results)))]
         if self.group is not None:
             broadcast_object_list(found, group=self.group, group_src=self.coordinator)
-        finished: R = _or_raise(found[0])
+        finished: R = self._unpacked(_or_raise(found[0]))
         return finished
 
     def all_done(self, step: str, local: Callable[[], Any]) -> None:
