@@ -8,7 +8,8 @@ import re
 import threading
 from concurrent.futures import Future
 from pathlib import Path
-from typing import Any
+from types import MappingProxyType
+from typing import Any, NamedTuple
 
 import pytest
 from process import ran
@@ -18,7 +19,8 @@ import mica
 import mica.distributed as dist
 from mica.distributed import checkpoint
 from mica.distributed.checkpoint import CheckpointException, FileSystemReader, FileSystemWriter
-from mica.distributed.checkpoint.staging import DefaultStager
+from mica.distributed.checkpoint.staging import DefaultStager, _copied_dict
+from mica.distributed.checkpoint.state_dict import StateDictOptions, set_model_state_dict
 from mica.distributed.checkpoint.state_dict_loader import _load_state_dict_from_keys
 
 
@@ -150,6 +152,25 @@ def test_a_ctrl_c_while_a_state_is_copied_is_raised_and_told(tmp_path: Path) -> 
     on_all(2, f)
 
 
+class Pair(NamedTuple):
+    left: Any
+    right: Any
+
+
+def test_what_save_takes_async_save_takes(tmp_path: Path) -> None:
+    leaf = mica.ones(2, requires_grad=True)
+    state = {"pair": Pair(leaf * 2, 1), "view": MappingProxyType({"x": leaf * 3})}
+    assert type(_copied_dict(state)["pair"]) is Pair
+    with mica.serialization.safe_globals([Pair]):
+        checkpoint.save(state, checkpoint_id=tmp_path / "now", no_dist=True)
+        checkpoint.async_save(state, checkpoint_id=tmp_path / "later", no_dist=True).result(20)
+        found_of_each = [
+            _load_state_dict_from_keys(checkpoint_id=tmp_path / name) for name in ("now", "later")
+        ]
+    for found in found_of_each:
+        assert found["pair"][0].tolist() == [2, 2] and found["view"]["x"].tolist() == [3, 3]
+
+
 def test_a_save_that_waits_is_not_cancelled_on_one_rank(tmp_path: Path) -> None:
     def f(r: int) -> None:
         futures = [checkpoint.async_save({"step": i}, checkpoint_id=tmp_path / str(i)) for i in range(3)]
@@ -157,6 +178,23 @@ def test_a_save_that_waits_is_not_cancelled_on_one_rank(tmp_path: Path) -> None:
             assert [future.cancel() for future in futures] == [False] * 3
         for future in futures:
             assert list(future.result(20).state_dict_metadata) == ["step"]
+
+    on_all(2, f)
+
+
+def test_a_state_of_rank_0_that_does_not_travel_is_told() -> None:
+    options = StateDictOptions(full_state_dict=True, broadcast_from_rank0=True)
+
+    def f(r: int) -> None:
+        model = mica.nn.Linear(2, 2)
+        for more in ({"lock": threading.Lock()}, {}):
+            state = {"weight": mica.full((2, 2), 3.0), "bias": mica.zeros(2), **more} if r == 0 else {}
+            if more:
+                with pytest.raises(TypeError, match=r"Rank \(0\) .*lock"):
+                    set_model_state_dict(model, state, options=options)
+            else:
+                set_model_state_dict(model, state, options=options)
+        assert model.weight.tolist() == [[3, 3], [3, 3]]
 
     on_all(2, f)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+from collections.abc import Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any, Protocol, runtime_checkable
@@ -173,6 +174,8 @@ def _copied(value: Any, memo: dict[int, Any]) -> Any:
         return value.detach().cpu().clone() if value.device.type == "cpu" else value.detach().cpu()
     if type(value) in (list, tuple):
         return type(value)(_copied(inner, memo) for inner in value)
-    if isinstance(value, dict):
+    if isinstance(value, tuple) and hasattr(value, "_fields"):  # a named one
+        return type(value)(*(_copied(inner, memo) for inner in value))
+    if isinstance(value, Mapping):
         return {key: _copied(inner, memo) for key, inner in value.items()}
     return copy.deepcopy(value, memo)

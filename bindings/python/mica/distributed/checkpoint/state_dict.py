@@ -15,13 +15,13 @@ from mica import nn
 from mica._C import Tensor
 from mica.distributed._collectives import broadcast
 from mica.distributed._init import group_of, is_initialized
-from mica.distributed._objects import broadcast_object_list
 from mica.distributed.checkpoint._optimizer_state import (
     collected,
     flattened,
     init_optim_state as _init_optim_state,  # noqa: F401 - torch's name, which programs use
     taken_over,
 )
+from mica.distributed.checkpoint._ranks import Ranks
 from mica.optim import Optimizer
 from mica.utils._tree import map_tensors
 
@@ -391,8 +391,9 @@ def _from_rank0(state: dict[str, Any]) -> dict[str, Any]:
         return _Shape(tuple(tensor.shape), tensor.dtype)
 
     here = group_of(None).rank() == 0
-    sent = [map_tensors(state, shape_of) if here else None]
-    broadcast_object_list(sent, src=0)
+    shapes = Ranks(None, no_dist=False).all_reduce(
+        "broadcast", lambda: None, lambda _: map_tensors(state, shape_of)
+    )
 
     def filled(value: Any) -> Any:
         if isinstance(value, _Shape):
@@ -405,5 +406,5 @@ def _from_rank0(state: dict[str, Any]) -> dict[str, Any]:
             return type(value)(filled(inner) for inner in value)
         return value
 
-    found: dict[str, Any] = filled(sent[0])
+    found: dict[str, Any] = filled(shapes)
     return found
