@@ -264,6 +264,19 @@ checkpoint.async_save({str(i): mica.full((9000,), float(i)) for i in range(6)}, 
     assert len(list(tmp_path.iterdir())) == 4
 
 
+def test_a_writer_whose_threads_cannot_be_started_writes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refused(self: threading.Thread) -> None:  # as Python 3.12 does when the process ends
+        raise RuntimeError("can't create new thread at interpreter shutdown")
+
+    writer, state = FileSystemWriter(tmp_path, thread_count=3), {str(i): mica.ones(3) for i in range(6)}
+    with monkeypatch.context() as patched:
+        patched.setattr(threading.Thread, "start", refused)
+        checkpoint.save(state, storage_writer=writer, no_dist=True)
+    assert len(_load_state_dict_from_keys(checkpoint_id=tmp_path)) == 6 and len(list(tmp_path.iterdir())) == 4
+
+
 def test_a_thread_of_a_writer_that_fails_fails_the_save(tmp_path: Path) -> None:
     writer = FileSystemWriter(tmp_path, thread_count=2, single_file_per_rank=False)
     state: dict[str, Any] = {str(i): mica.full((3,), float(i)) for i in range(5)}

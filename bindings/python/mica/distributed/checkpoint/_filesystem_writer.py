@@ -6,12 +6,12 @@ rename when all ranks have theirs on disk.
 
 from __future__ import annotations
 
-import concurrent.futures
 import contextlib
 import enum
 import io
 import os
 import threading
+from collections import deque
 from collections.abc import Callable
 from typing import Any
 
@@ -288,28 +288,32 @@ class FileSystemWriter(StorageWriter):
 
 
 def _mapped(f: Callable[[Any], Any], given: list[Any], count: int) -> list[Any]:
-    """What f gives for each, in so many threads. None is of a pool: these take nothing when the process ends, as it
-    does while a save in the background goes on."""
-    if count < 2:
-        return [f(one) for one in given]
-    found: list[concurrent.futures.Future[Any]] = [concurrent.futures.Future() for _ in given]
+    """What f gives for each, in so many threads, of which this is one. It does all where no other can be started, as when
+    the process ends while a save in the background goes on."""
+    found, todo, errors = [None] * len(given), deque(range(len(given))), []
 
-    def some(first: int) -> None:
-        for one, future in list(zip(given, found))[first::count]:
+    def work() -> None:
+        while not errors:
             try:
-                future.set_result(f(one))
-            except BaseException as error:  # noqa: BLE001 - raised in the thread that waits
-                future.set_exception(error)
+                i = todo.popleft()
+            except IndexError:  # all are taken
+                return
+            try:
+                found[i] = f(given[i])
+            except BaseException as error:  # noqa: BLE001 - raised when all threads have ended
+                errors.append(error)
 
-    threads = [threading.Thread(target=some, args=(first,), name="save") for first in range(count)]
-    try:
+    threads = [threading.Thread(target=work, name="save") for _ in range(count - 1)]
+    with contextlib.suppress(RuntimeError):
         for thread in threads:
             thread.start()
-    finally:
-        for thread in threads:
-            if thread.ident is not None:
-                thread.join()
-    return [future.result() for future in found]
+    work()
+    for thread in threads:
+        if thread.ident is not None:
+            thread.join()
+    if errors:
+        raise errors[0]
+    return found
 
 
 def _sync_folder(path: str) -> None:
