@@ -35,9 +35,13 @@ time.sleep(60)
 """
 
 
+# The tests may run where these are ignored: in the background of a script, under nohup.
+HEARD = ["env", "--default-signal=HUP,INT,QUIT"]
+
+
 def started(*words: str, before: Sequence[str] = (), **environment: str) -> subprocess.Popen[str]:
     return subprocess.Popen(
-        [*before, sys.executable, "-m", "mica.distributed.run", *words],
+        [*HEARD, *before, sys.executable, "-m", "mica.distributed.run", *words],
         env={**os.environ, **environment},
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
