@@ -199,10 +199,10 @@ LONG = {
         "x = mica.rand(1, 64, 300, 300).contiguous(memory_format=mica.channels_last)",
         "F.avg_pool2d(x, (280, 100), 1)",
     ),
-    "convolution of float64": (IMAGES.format(8, "float64"), "F.conv2d(x, w)"),
-    "convolution of complex numbers": (IMAGES.format(8, "complex64"), "F.conv2d(x, w)"),
+    "convolution of float64": (IMAGES.format(96, "float64"), "F.conv2d(x, w)"),
+    "convolution of complex numbers": (IMAGES.format(48, "complex64"), "F.conv2d(x, w)"),
     "gradient of a convolution of float64": (
-        IMAGES.format(8, "float64") + "w.requires_grad_(); y = F.conv2d(x, w).sum()",
+        IMAGES.format(96, "float64") + "w.requires_grad_(); y = F.conv2d(x, w).sum()",
         "y.backward(retain_graph=True)",
     ),
     "gradient of ctc_loss": (
