@@ -33,15 +33,19 @@ except KeyboardInterrupt:
     print("interrupted", x[-1].item(), (mica.ones(2) + 1).tolist())
 """
 
-# Calls in a loop, each of them short or of several steps.
+# Calls in a loop, each of them short or of several steps. CPython prints an exception that comes while it runs a
+# finalizer, and goes on: who pressed Ctrl-C then has to press it again.
 LOOP = """
-import mica, os, signal, threading, time
+import mica, os, signal, sys, threading, time
 from mica import nn
 from mica.utils.data import DataLoader
 x, a = mica.rand(1 << 22), mica.rand(2048, 2048)
 w = mica.rand(512, 512, requires_grad=True)
 {setup}
-threading.Timer(0.3, lambda: os.kill(os.getpid(), signal.SIGINT)).start()
+def press(_):
+    threading.Timer(0.3, lambda: os.kill(os.getpid(), signal.SIGINT)).start()
+sys.unraisablehook = press
+press(None)
 try:
     while True:
         {call}
