@@ -11,7 +11,7 @@ import mica
 from mica._C import Tensor
 from mica.distributed.checkpoint import _boxes, _metadata_file, _safetensors, _torch_format
 from mica.distributed.checkpoint._metadata_file import Stored
-from mica.distributed.checkpoint._storage_utils import done, is_local_path
+from mica.distributed.checkpoint._storage_utils import InFolder, done
 from mica.distributed.checkpoint.metadata import Metadata, TensorStorageMetadata
 from mica.distributed.checkpoint.planner import LoadItemType, LoadPlan, LoadPlanner, ReadItem
 from mica.distributed.checkpoint.planner_helpers import target_of
@@ -20,7 +20,7 @@ from mica.futures import Future
 from mica.storage import bytes_of
 
 
-class FileSystemReader(StorageReader):
+class FileSystemReader(InFolder, StorageReader):
     """Reads checkpoints from a folder: those of FileSystemWriter, and torch's.
 
     As `torch.distributed.checkpoint.FileSystemReader`. Nothing in the files is run.
@@ -47,31 +47,13 @@ class FileSystemReader(StorageReader):
         self.path, self.load_id = os.fspath(path), ""
         self._metadata = Metadata({}, storage_data={})
 
-    @property
-    def checkpoint_id(self) -> str:
-        """The folder."""
-        return self.path
-
-    @classmethod
-    def validate_checkpoint_id(cls, checkpoint_id: str | os.PathLike[str]) -> bool:
-        """Says whether it is a path: no address of another storage.
-
-        Args:
-            checkpoint_id (str or path): Which.
-
-        Returns:
-            bool: Whether.
-        """
-        return is_local_path(checkpoint_id)
-
     def reset(self, checkpoint_id: str | os.PathLike[str] | None = None) -> None:
         """Begins a load, on all ranks.
 
         Args:
             checkpoint_id (str or path, optional): The folder. Default: None, the same as before.
         """
-        if checkpoint_id:
-            self.path = os.fspath(checkpoint_id)
+        super().reset(checkpoint_id)
         self.load_id = os.urandom(8).hex()
 
     def read_metadata(self, *args: Any, **kwargs: Any) -> Metadata:

@@ -19,7 +19,7 @@ import mica
 from mica._C import Tensor
 from mica.distributed.checkpoint import _boxes, _metadata_file, _safetensors
 from mica.distributed.checkpoint._metadata_file import Stored
-from mica.distributed.checkpoint._storage_utils import done, is_local_path
+from mica.distributed.checkpoint._storage_utils import InFolder, done
 from mica.distributed.checkpoint.metadata import Metadata, StorageMeta
 from mica.distributed.checkpoint.planner import SavePlan, SavePlanner, WriteItem, WriteItemType
 from mica.distributed.checkpoint.storage import StorageWriter, WriteResult
@@ -41,7 +41,7 @@ class SerializationFormat(enum.Enum):
     SAFETENSORS = "safetensors"
 
 
-class FileSystemWriter(StorageWriter):
+class FileSystemWriter(InFolder, StorageWriter):
     """Writes checkpoints into a folder.
 
     As `torch.distributed.checkpoint.FileSystemWriter`, in another format (docs/concepts/distributed.md). One save at a
@@ -95,32 +95,6 @@ class FileSystemWriter(StorageWriter):
         self.thread_count, self.overwrite, self.save_id = max(1, thread_count), overwrite, ""
         self.rank = 0
         self._written: list[str] = []
-
-    @property
-    def checkpoint_id(self) -> str:
-        """The folder."""
-        return self.path
-
-    @classmethod
-    def validate_checkpoint_id(cls, checkpoint_id: str | os.PathLike[str]) -> bool:
-        """Says whether it is a path: no address of another storage.
-
-        Args:
-            checkpoint_id (str or path): Which.
-
-        Returns:
-            bool: Whether.
-        """
-        return is_local_path(checkpoint_id)
-
-    def reset(self, checkpoint_id: str | os.PathLike[str] | None = None) -> None:
-        """Begins a save, on all ranks.
-
-        Args:
-            checkpoint_id (str or path, optional): The folder. Default: None, the same as before.
-        """
-        if checkpoint_id:
-            self.path = os.fspath(checkpoint_id)
 
     def set_up_storage_writer(self, is_coordinator: bool, *args: Any, **kwargs: Any) -> None:
         """Is told who this rank is.

@@ -15,7 +15,34 @@ def done(value: Any) -> Future[Any]:
     return future
 
 
-def is_local_path(checkpoint_id: str | os.PathLike[str]) -> bool:
-    """Whether it is a path, and no address of another storage."""
-    text = os.fspath(checkpoint_id)
-    return isinstance(text, str) and "://" not in text
+class InFolder:
+    """What a reader and a writer of a folder have in common."""
+
+    path: str
+
+    @property
+    def checkpoint_id(self) -> str:
+        """The folder."""
+        return self.path
+
+    @classmethod
+    def validate_checkpoint_id(cls, checkpoint_id: str | os.PathLike[str]) -> bool:
+        """Says whether it is a path: no address of another storage.
+
+        Args:
+            checkpoint_id (str or path): Which.
+
+        Returns:
+            bool: Whether.
+        """
+        text = os.fspath(checkpoint_id)
+        return isinstance(text, str) and "://" not in text
+
+    def reset(self, checkpoint_id: str | os.PathLike[str] | None = None) -> None:
+        """Begins a save or a load, on all ranks.
+
+        Args:
+            checkpoint_id (str or path, optional): The folder. Default: None, the same as before.
+        """
+        if checkpoint_id:
+            self.path = os.fspath(checkpoint_id)

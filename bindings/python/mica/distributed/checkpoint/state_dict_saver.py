@@ -12,7 +12,7 @@ import weakref
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 from mica.distributed._connect import connected
 from mica.distributed._group import ProcessGroup, state
@@ -30,6 +30,7 @@ from mica.distributed.checkpoint.storage import StorageWriter, WriteResult
 __all__ = ["AsyncCheckpointerType", "AsyncSaveResponse", "async_save", "save", "save_state_dict"]
 
 logger = logging.getLogger(__name__)
+T, R = TypeVar("T"), TypeVar("R")
 
 
 class AsyncCheckpointerType(enum.Enum):
@@ -327,16 +328,17 @@ def _staged(stager: Any, state_dict: STATE_DICT_TYPE) -> tuple[Any, BaseExceptio
 def _following(staged: Future[Any]) -> Future[None]:
     """A Future that is done with another, without its value."""
     done: Future[None] = Future()
-
-    def follow(of: Future[Any]) -> None:
-        error = of.exception()
-        if error is None:
-            done.set_result(None)
-        else:
-            done.set_exception(error)
-
-    staged.add_done_callback(follow)
+    staged.add_done_callback(lambda of: _settle(done, of, lambda _: None))
     return done
+
+
+def _settle(future: Future[T], of: Future[R], value: Callable[[R], T]) -> None:
+    """Ends a Future as another one has ended."""
+    error = of.exception()
+    if error is None:
+        future.set_result(value(of.result()))
+    else:
+        future.set_exception(error)
 
 
 _this_thread = threading.local()
@@ -350,14 +352,7 @@ class _Upload(Future[Metadata]):
         super().__init__()
         self.asked = False
         self.set_running_or_notify_cancel()
-        save.add_done_callback(self._follow)
-
-    def _follow(self, save: Future[Metadata]) -> None:
-        error = save.exception()
-        if error is None:
-            self.set_result(save.result())
-        else:
-            self.set_exception(error)
+        save.add_done_callback(lambda of: _settle(self, of, lambda metadata: metadata))
 
     def result(self, timeout: float | None = None) -> Metadata:
         self.asked = True
