@@ -3,6 +3,10 @@
 // a shard without operators is written empty.
 #pragma once
 
+#include <set>
+#include <string>
+#include <vector>
+
 #include "codegen/emit/printer.h"
 #include "codegen/model.h"
 
@@ -21,6 +25,8 @@ inline constexpr int kPythonShards = 4;
 void EmitOps(const Model& model, OutputFolder& out);
 // registry_<i>.cc; the list of all operators stands in registry_0.cc
 void EmitRegistry(const Model& model, OutputFolder& out);
+// The signatures of a function, now and before.
+std::set<std::string> SignaturesOf(const Function& f);
 // adapters_<i>.cc: between C++ and the C ABI, once for each signature that an operator has
 void EmitAdapters(const Model& model, OutputFolder& out);
 // calls_<i>.cc: the calls from C++, once for each signature

@@ -243,31 +243,10 @@ bool NeedsGeneratedComposite(const Function& f) {
   return entry.functional && !entry.structured && f.form != OpForm::kFunctional;
 }
 
-namespace {
-// The signatures of a function, now and before.
 std::set<std::string> SignaturesOf(const Function& f) {
   std::set<std::string> signatures = {f.signature};
   for (const Function::Earlier& e : f.earlier) signatures.insert(e.signature);
   return signatures;
-}
-}  // namespace
-
-void EmitAdapters(const Model& model, OutputFolder& out) {
-  std::set<std::string> signatures;
-  for (const auto& entry : model.entries)
-    for (const auto& f : entry->functions) signatures.merge(SignaturesOf(*f));
-  std::vector<Printer> shards(kAdapterShards);
-  for (const std::string& s : signatures)
-    shards[ShardOf(s, kAdapterShards)].Print({{"signature", s}},
-                                             "template const SignatureAdapters kAdapters<$signature$>;");
-  for (int i = 0; i < kAdapterShards; ++i) {
-    Printer p;
-    p.Line("#include \"dispatcher/calls/adapters.h\"\n\nnamespace mica {");
-    p.Line(shards[i].text());
-    p.Line("}  // namespace mica");
-    out.Write(StrCat("adapters_", i, ".cc"),
-              GeneratedBanner(StrCat("Adapters of the operators' signatures, part ", i, ".")) + p.text());
-  }
 }
 
 void EmitRegistry(const Model& model, OutputFolder& out) {

@@ -104,15 +104,16 @@ bool FoldWhole(const ReduceCall& call, const Folding& f) {
   return true;
 }
 
-// Folds the rows of outputs [begin, end), which lie `distance` bytes apart from `data` on.
+// Folds the rows of outputs [begin, end). That of output o is at row(o); the next ones of its line follow,
+// `distance` bytes apart.
+template <class F>
 void FoldRows(const ReduceCall& call, const Folding& f, const Space& space, int64_t begin, int64_t end,
-              const char* data, int64_t distance) {
+              int64_t distance, F row) {
   const int64_t line = space.outer.sizes[space.outer.ndim - 1];
   Lanes results, means;
   for (int64_t o = begin; o < end;) {
     const int64_t rows = std::min({kRows, end - o, line - o % line});
-    f.fold({data + (o - begin) * distance, distance, rows, space.inner.numel, f.correction}, results.bytes,
-           means.bytes);
+    f.fold({row(o), distance, rows, space.inner.numel, f.correction}, results.bytes, means.bytes);
     WriteLanes(call, space, 0, f.lane, o, rows, results.bytes);
     if (call.num_outputs > 1) WriteLanes(call, space, 1, f.lane, o, rows, means.bytes);
     o += rows;
@@ -126,9 +127,9 @@ bool FoldSmall(const ReduceCall& call, const Folding& f, const Space& space) {
   if (n == 0 || rows > kFewRows || rows * n > kElements) return false;
   alignas(64) char together[kElements * 16];
   const int64_t distance = n * space.inner.operands[0].size;
-  for (int64_t o = 0; o < rows; ++o)
-    space.inner.Pack(0, space.outer.Offset(0, o), 0, n, together + o * distance);
-  FoldRows(call, f, space, 0, rows, together, distance);
+  const auto row = [&](int64_t o) { return together + o * distance; };
+  for (int64_t o = 0; o < rows; ++o) space.inner.Pack(0, space.outer.Offset(0, o), 0, n, row(o));
+  FoldRows(call, f, space, 0, rows, distance, row);
   return true;
 }
 
@@ -140,14 +141,10 @@ bool FoldDense(const ReduceCall& call, const Folding& f, const Space& space) {
   const int32_t threads = ThreadsOf(call.call);
   // Few long rows are cut among threads by the program engine.
   if (outer.numel < threads && outer.numel * n >= 2 * kGrain) return false;
-  const int last = outer.ndim - 1;
   const Operand& in = outer.operands[0];
   ParallelSteps(outer.numel, std::max<int64_t>(1, kGrain / n), 1, threads, [&](int64_t begin, int64_t end) {
-    for (int64_t o = begin; o < end;) {
-      const int64_t rows = std::min(end - o, outer.sizes[last] - o % outer.sizes[last]);
-      FoldRows(call, f, space, o, o + rows, in.data + outer.Offset(0, o), in.strides[last]);
-      o += rows;
-    }
+    FoldRows(call, f, space, begin, end, in.strides[outer.ndim - 1],
+             [&](int64_t o) { return in.data + outer.Offset(0, o); });
   });
   return true;
 }

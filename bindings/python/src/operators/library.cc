@@ -354,28 +354,27 @@ PyObject* FindOperatorFunction(PyObject*, PyObject* name) {
     return op ? WrapOperator(op) : NewNone();
   });
 }
-PyObject* OperatorNames(PyObject*, PyObject*) {
-  return Guarded([&] {
-    Ref list = Own(PyList_New(0));
-    for (Operator* op : AllOperators()) {
-      const Ref name = Own(NewStr(op->name()));
-      Check(PyList_Append(list.get(), name.get()));
-    }
-    return list.release();
-  });
+// The names of the operators of which `wanted(name)`, as they were defined.
+template <typename F>
+PyObject* NamesOf(F&& wanted) {
+  Ref list = Own(PyList_New(0));
+  for (Operator* op : AllOperators()) {
+    if (!wanted(op->name())) continue;
+    const Ref name = Own(NewStr(op->name()));
+    Check(PyList_Append(list.get(), name.get()));
+  }
+  return list.release();
 }
-// _overload_names(name) -> the full names of an operator's overloads, as they were defined
+PyObject* OperatorNames(PyObject*, PyObject*) {
+  return Guarded([] { return NamesOf([](std::string_view) { return true; }); });
+}
+// _overload_names(name) -> the full names of an operator's overloads
 PyObject* OverloadNames(PyObject*, PyObject* qualified) {
   return Guarded([&] {
     const std::string_view base = StrView(qualified);
-    Ref list = Own(PyList_New(0));
-    for (Operator* op : AllOperators()) {
-      const std::string_view full = op->name();
-      if (!full.starts_with(base) || (full.size() > base.size() && full[base.size()] != '.')) continue;
-      const Ref name = Own(NewStr(full));
-      Check(PyList_Append(list.get(), name.get()));
-    }
-    return list.release();
+    return NamesOf([&](std::string_view full) {
+      return full.starts_with(base) && (full.size() == base.size() || full[base.size()] == '.');
+    });
   });
 }
 // _exclude(key name) -> the old bits; _exclude_no_more(key name) likewise; _restore_exclude(bits)
