@@ -16,7 +16,7 @@ from pathlib import Path
 from fuzz_operators import environment
 
 ROOT = Path(__file__).resolve().parent.parent
-sys.path.insert(0, str(ROOT / "test" / "abi"))
+sys.path[:0] = [str(ROOT / "test" / "abi"), str(ROOT / "test" / "support")]
 
 from test_layers import OWN  # noqa: E402
 

@@ -16,9 +16,11 @@ from processes import free_port
 import mica.distributed as dist
 from mica.distributed import run as launcher
 
+# Ranks share their stdout: a line is one write, or another's may come into it where PYTHONUNBUFFERED is set.
 SHOW = """
 import os, sys
-print(*(os.environ[v] for v in ("RANK", "LOCAL_RANK", "WORLD_SIZE", "MASTER_ADDR", "OMP_NUM_THREADS")), sys.argv[1:])
+own = (os.environ[v] for v in ("RANK", "LOCAL_RANK", "WORLD_SIZE", "MASTER_ADDR", "OMP_NUM_THREADS"))
+sys.stdout.write(f"{' '.join(own)} {sys.argv[1:]}\\n")
 """
 # Each rank writes its process, rank 1 does what it is told once all have, and the others stay for long.
 STAY = """
@@ -173,7 +175,8 @@ import sys, os, datetime, torch, torch.distributed as dist
 dist.init_process_group("gloo", timeout=datetime.timedelta(seconds=20))
 x = torch.ones(2) * dist.get_rank()
 dist.all_reduce(x)
-print(x.tolist(), dist.group.WORLD.size(), flush=True)
+sys.stdout.write(f"{x.tolist()} {dist.group.WORLD.size()}\\n")
+sys.stdout.flush()
 if sys.argv[1:] and dist.get_rank() == 0:
     os._exit(3)
 dist.barrier()

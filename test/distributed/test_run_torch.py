@@ -12,7 +12,8 @@ PROGRAM = """
 import json, os, sys
 names = ("RANK", "LOCAL_RANK", "GROUP_RANK", "ROLE_", "WORLD_SIZE", "LOCAL_WORLD", "GROUP_WORLD", "MASTER_ADDR",
          "TORCHELASTIC_RESTART", "TORCHELASTIC_MAX", "TORCHELASTIC_USE", "OMP_NUM")
-print(json.dumps([{k: v for k, v in os.environ.items() if k.startswith(names)}, sys.argv[1:]]))
+own = {k: v for k, v in os.environ.items() if k.startswith(names)}
+sys.stdout.write(json.dumps([own, sys.argv[1:]]) + "\\n")  # one write: the ranks share their stdout
 sys.exit(int(sys.argv[1]))
 """
 
