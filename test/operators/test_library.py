@@ -133,7 +133,26 @@ def test_a_number_is_no_result_of_a_kernel(returns: str, given: Any) -> None:
     lib = library.Library(name.partition("::")[0], "DEF")
     lib.define(f"f(Tensor x) -> {returns}")
     lib.impl("f", lambda x: given, "CPU")
-    with pytest.raises(TypeError, match="result"):
+    with pytest.raises(TypeError, match="(?i)result"):
+        getattr(mica.ops, name.partition("::")[0]).f(mica.ones(1))
+
+
+@pytest.mark.parametrize(
+    ("returns", "given", "sentence"),
+    [
+        ("int", "3", r"Result \(0\) of .*::f\(\), which Python gave, has type \(str\); expected int"),
+        ("(Tensor, int)", (mica.ones(1), None), r"Result \(1\) of .*::f\(\).* has type \(NoneType\)"),
+        ("Tensor[]", "no list", r"Result \(0\) of .*::f\(\).* has type \(str\); expected Tensor\[\]"),
+        ("()", 3, r"::f\(\) got \(int\) from Python as its result.*would be lost: return None"),
+        ("(Tensor, Tensor)", (mica.ones(1),), r"kernel of .*::f must return a tuple of 2 values"),
+    ],
+)
+def test_a_wrong_result_of_a_kernel_is_refused_by_name(returns: str, given: Any, sentence: str) -> None:
+    name = fresh("f")
+    lib = library.Library(name.partition("::")[0], "DEF")
+    lib.define(f"f(Tensor x) -> {returns}")
+    lib.impl("f", lambda x: given, "CPU")
+    with pytest.raises(TypeError, match=sentence):
         getattr(mica.ops, name.partition("::")[0]).f(mica.ones(1))
 
 

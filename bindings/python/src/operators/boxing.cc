@@ -14,36 +14,47 @@ namespace {
 using schema::Type;
 using schema::TypeKind;
 
-[[noreturn]] void RaiseType(PyObject* o, const Type& type, const std::string& argument) {
-  Raise(PyExc_TypeError, "The argument `" + argument + "` has type (" + TypeName(o) + "); expected " +
-                             type.ToString(false) + ".");
+// Where a value stands: an argument, or a result of the operator `result_of`.
+struct Place {
+  const std::string& name;
+  const schema::FunctionSchema* result_of = nullptr;
+
+  std::string text() const {
+    return result_of ? "Result (" + name + ") of " + result_of->FullName() + "(), which Python gave,"
+                     : "The argument `" + name + "`";
+  }
+};
+
+[[noreturn]] void RaiseType(PyObject* o, const Type& type, const Place& place) {
+  Raise(PyExc_TypeError,
+        place.text() + " has type (" + TypeName(o) + "); expected " + type.ToString(false) + ".");
 }
 
-Value ListValue(PyObject* o, const Type& type, const std::string& argument) {
+Value ListValue(PyObject* o, const Type& type, const Place& place) {
   const Type& element = type.elements[0].unwrapped();
   switch (element.kind) {
     case TypeKind::kTensor:
-      if (!IsTensorList(o, type.elements[0].is_optional())) RaiseType(o, type, argument);
+      if (!IsTensorList(o, type.elements[0].is_optional())) RaiseType(o, type, place);
       return Value(ToTensorList(o));
     case TypeKind::kInt:
     case TypeKind::kSymInt:
-      if (!IsIntList(o, type.list_size)) RaiseType(o, type, argument);
+      if (!IsIntList(o, type.list_size)) RaiseType(o, type, place);
       return Value(ToIntList(o, type.list_size));
     case TypeKind::kFloat:
-      if (!IsFloatList(o)) RaiseType(o, type, argument);
+      if (!IsFloatList(o)) RaiseType(o, type, place);
       return Value(ToFloatList(o));
     case TypeKind::kBool:
-      if (!IsBoolList(o, type.list_size)) RaiseType(o, type, argument);
+      if (!IsBoolList(o, type.list_size)) RaiseType(o, type, place);
       return Value::Bools(ToBoolList(o));
     case TypeKind::kScalar: {
-      if (!IsScalarList(o)) RaiseType(o, type, argument);
+      if (!IsScalarList(o)) RaiseType(o, type, place);
       const Items items = ItemsOf(o);
       std::vector<Scalar> scalars;
       for (Py_ssize_t i = 0; i < items.size; ++i) scalars.push_back(ToScalar(items.data[i]));
       return Value(std::move(scalars));
     }
     default:
-      MICA_THROW(kNotImplemented, "The argument `", argument, "` has a list type that Python cannot give (",
+      MICA_THROW(kNotImplemented, place.text(), " has a list type that Python cannot give (",
                  type.ToString(false), ").");
   }
 }
@@ -54,57 +65,61 @@ PyObject* TupleOfInts(IntSpan ints) {
   return list.release();
 }
 
-}  // namespace
-
-Value ToValue(PyObject* o, const Type& type, const std::string& argument) {
+Value ValueAt(PyObject* o, const Type& type, const Place& place) {
   if (o == Py_None && type.is_optional()) return Value();
   const Type& t = type.unwrapped();
   switch (t.kind) {
     case TypeKind::kTensor:
       if (IsPlainNumber(o)) return Value(WrappedNumber(ToScalar(o)));
-      if (!IsTensor(o)) RaiseType(o, type, argument);
+      if (!IsTensor(o)) RaiseType(o, type, place);
       return Value(Unwrap(o));
     case TypeKind::kInt:
     case TypeKind::kSymInt:
-      if (!IsInt(o)) RaiseType(o, type, argument);
+      if (!IsInt(o)) RaiseType(o, type, place);
       return Value(ToInt(o));
     case TypeKind::kFloat:
-      if (!IsNumber(o)) RaiseType(o, type, argument);
+      if (!IsNumber(o)) RaiseType(o, type, place);
       return Value(ToDouble(o));
     case TypeKind::kBool:
-      if (!PyBool_Check(o)) RaiseType(o, type, argument);
+      if (!PyBool_Check(o)) RaiseType(o, type, place);
       return Value(o == Py_True);
     case TypeKind::kScalar:
-      if (!IsNumber(o)) RaiseType(o, type, argument);
+      if (!IsNumber(o)) RaiseType(o, type, place);
       return Value(ToScalar(o));
     case TypeKind::kStr:
-      if (!PyUnicode_Check(o)) RaiseType(o, type, argument);
+      if (!PyUnicode_Check(o)) RaiseType(o, type, place);
       return Value(StrView(o));
     case TypeKind::kScalarType:
-      if (!IsDTypeLike(o)) RaiseType(o, type, argument);
+      if (!IsDTypeLike(o)) RaiseType(o, type, place);
       return Value(ToDType(o));
     case TypeKind::kDevice:
-      if (!IsDeviceLike(o)) RaiseType(o, type, argument);
+      if (!IsDeviceLike(o)) RaiseType(o, type, place);
       return Value(ToDevice(o));
     case TypeKind::kLayout:
       return Value(Layout::kStrided);
     case TypeKind::kMemoryFormat:
-      if (!IsMemoryFormat(o)) RaiseType(o, type, argument);
+      if (!IsMemoryFormat(o)) RaiseType(o, type, place);
       return Value(AsMemoryFormat(o));
     case TypeKind::kGenerator:
-      if (!IsGenerator(o)) RaiseType(o, type, argument);
+      if (!IsGenerator(o)) RaiseType(o, type, place);
       return Value(static_cast<MicaGenerator*>(AsGenerator(o)));
     case TypeKind::kClass: {
       Value object = ToObjectValue(o, t);
-      if (object.is_none()) RaiseType(o, type, argument);
+      if (object.is_none()) RaiseType(o, type, place);
       return object;
     }
     case TypeKind::kList:
-      return ListValue(o, t, argument);
+      return ListValue(o, t, place);
     default:
-      MICA_THROW(kNotImplemented, "The argument `", argument, "` has a type that Python cannot give (",
-                 type.ToString(false), ").");
+      MICA_THROW(kNotImplemented, place.text(), " has a type that Python cannot give (", type.ToString(false),
+                 ").");
   }
+}
+
+}  // namespace
+
+Value ToValue(PyObject* o, const Type& type, const std::string& argument) {
+  return ValueAt(o, type, {argument});
 }
 
 std::vector<Value> BindToSchema(const schema::FunctionSchema& schema, PyObject* args, PyObject* kwargs) {
@@ -292,7 +307,8 @@ void GiveResults(const schema::FunctionSchema& schema, PyObject* result, MicaVal
       Raise(PyExc_TypeError, schema.FullName() + "() got (" + std::string(TypeName(o)) +
                                  ") from Python for its result " + std::to_string(i) + "; its schema, " +
                                  schema::ToString(schema) + ", says " + r.type.ToString(false) + ".");
-    const Value v = ToValue(o, r.type, "result " + std::to_string(i));
+    const std::string name = std::to_string(i);
+    const Value v = ValueAt(o, r.type, {name, &schema});
     if (v.is_tensor()) {
       results[i] = OwnedTensorValue(v.ToTensor());
     } else if (v.is(Value::Tag::kTensorList)) {
@@ -309,12 +325,17 @@ void GiveResults(const schema::FunctionSchema& schema, PyObject* result, MicaVal
     } else {
       const bool plain = v.is(Value::Tag::kInt) || v.is(Value::Tag::kDouble) || v.is(Value::Tag::kBool) ||
                          v.is(Value::Tag::kScalar) || v.is(Value::Tag::kDType) || v.is(Value::Tag::kDevice);
-      MICA_CHECK_IMPLEMENTED(plain, "A kernel in Python cannot return ", r.type.ToString(false), ".");
+      MICA_CHECK_IMPLEMENTED(plain, "A kernel in Python cannot return ", r.type.ToString(false), ", which ",
+                             schema.FullName(), "() gives; return a tensor, a number or an object.");
       results[i] = v.Borrow();
     }
   };
   const bool all_written = n > 0 && schema.is_mutable() && !schema.is_view();
   if (all_written && schema.ReturnsAliasOfArgument(0) >= 0) return;  // the written arguments are the results
+  if (n == 0 && result != Py_None)
+    Raise(PyExc_TypeError, schema.FullName() + "() got (" + std::string(TypeName(result)) +
+                               ") from Python as its result; its schema, " + schema::ToString(schema) +
+                               ", gives none, so that the value would be lost: return None.");
   if (n == 0) return;
   if (n == 1) return give(0, result);
   const Items items = ItemsOf(result);
