@@ -14,7 +14,7 @@ std::atomic<uint64_t>& CountOf(MicaObject* o) {
 
 // What the record of a plugin that lies may lack.
 bool IsWhole(const MicaObjectType* type) {
-  return type && type->struct_size >= sizeof(MicaObjectType) && type->name && type->destroy;
+  return type && type->struct_size >= MICA_OBJECT_TYPE_SIZE_1_0 && type->name && type->destroy;
 }
 
 }  // namespace

@@ -9,6 +9,7 @@
 
 #include <vector>
 
+#include "tensor/holder_lock.h"
 #include "tensor/storage.h"
 #include "tensor/tensor.h"
 
@@ -28,20 +29,11 @@ std::atomic<uint16_t> g_generation{1};
 
 }  // namespace
 
-class StorageImpl::HolderLock {
- public:
-  explicit HolderLock(StorageImpl* storage) : lock_(storage->holder_lock_) {
-    const uint16_t ours = g_generation.load(std::memory_order_relaxed);
-    for (int spins = 0; lock_.exchange(ours, std::memory_order_acquire) == ours;)
-      if (++spins % 64 == 0) sched_yield();
-  }
-  ~HolderLock() { lock_.store(0, std::memory_order_release); }
-  HolderLock(const HolderLock&) = delete;
-  HolderLock& operator=(const HolderLock&) = delete;
-
- private:
-  std::atomic<uint16_t>& lock_;
-};
+StorageImpl::HolderLock::HolderLock(StorageImpl* storage) : lock_(storage->holder_lock_) {
+  const uint16_t ours = g_generation.load(std::memory_order_relaxed);
+  for (int spins = 0; lock_.exchange(ours, std::memory_order_acquire) == ours;)
+    if (++spins % 64 == 0) sched_yield();
+}
 
 void StorageImpl::EnlistShared(TensorImpl* tensor) {
   if (!first_.load(std::memory_order_relaxed)) {
@@ -78,9 +70,12 @@ void StorageImpl::MoveTensors(const void* old_base, StorageImpl* to) {
     if (watched()) to->Watch();
   }
   const auto place = [&](TensorImpl* t) {
-    const int64_t offset = static_cast<const char*>(t->dl.data) - static_cast<const char*>(old_base);
+    const bool is_apart = t->has_flag(MICA_TENSOR_OPAQUE);  // made before the memory was: it has its offset
+    const int64_t offset =
+        static_cast<const char*>(t->dl.data) - static_cast<const char*>(is_apart ? nullptr : old_base);
     t->dl.data = static_cast<char*>(to->data()) + offset;
     t->set_flag(MICA_TENSOR_HAS_DATA, to->data() != nullptr);
+    t->set_flag(MICA_TENSOR_OPAQUE, false);
   };
   // With the lock: a tensor that another thread drops meanwhile waits for it.
   const auto for_each = [this](auto&& f) {

@@ -23,8 +23,8 @@ int64_t Bytes(const Tensor& t) { return t.numel() * t.itemsize(); }
 
 bool MayBeLent(const Tensor& out) {
   return out.defined() && out.device().is_cpu() && out.is_contiguous() && Bytes(out) >= kLeast &&
-         !out.impl()->has_flag(MICA_TENSOR_READ_ONLY) && !IsLazy(out) && !out.impl()->storage->watched() &&
-         (!out.is_inference() || InferenceModeEnabled());
+         !out.impl()->has_flag(MICA_TENSOR_READ_ONLY | MICA_TENSOR_OPAQUE) && !IsLazy(out) &&
+         !out.impl()->storage->watched() && (!out.is_inference() || InferenceModeEnabled());
 }
 
 void ReleaseOwner(void* storage) { static_cast<StorageImpl*>(storage)->Release(); }

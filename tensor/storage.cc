@@ -43,12 +43,12 @@ Storage Storage::Allocate(int64_t nbytes, Device device) {
     return AllocateApart(nbytes, device);
   const int c = internal::SmallClass(kHeaderBytes + std::max<int64_t>(nbytes, 1));
   auto* impl = new (internal::SmallAllocate(c)) StorageImpl();
-  impl->data_ = reinterpret_cast<char*>(impl) + kHeaderBytes;
+  impl->data_.store(impl->behind_header(), std::memory_order_relaxed);
   impl->nbytes_ = nbytes;
   impl->capacity_ = internal::SmallClassSize(c) - kHeaderBytes;
   impl->inline_data_ = true;
   impl->block_class_ = static_cast<uint8_t>(c);
-  MICA_POISON_BLOCK(static_cast<char*>(impl->data_) + nbytes, impl->capacity_ - nbytes);
+  MICA_POISON_BLOCK(static_cast<char*>(impl->data()) + nbytes, impl->capacity_ - nbytes);
   Storage result;
   result.impl_ = impl;
   return result;
@@ -65,7 +65,7 @@ Storage Storage::AllocateApart(int64_t nbytes, Device device) {
     throw;
   }
   auto* impl = new (header) StorageImpl();
-  impl->data_ = data;
+  impl->data_.store(data, std::memory_order_relaxed);
   impl->nbytes_ = nbytes;
   impl->capacity_ = nbytes;
   impl->device_ = device;
@@ -79,13 +79,13 @@ Storage Storage::FromMemory(void* data, int64_t nbytes, Device device, void (*de
                             StorageImpl* base) {
   MICA_CHECK_VALUE(nbytes >= 0, "The size (", nbytes, ") of a storage is negative.");
   auto* impl = new (internal::SmallAllocate(kForeignClass)) StorageImpl();
-  impl->data_ = data;
+  impl->data_.store(data, std::memory_order_relaxed);
   impl->nbytes_ = nbytes;
   impl->capacity_ = nbytes;
   impl->device_ = device;
   impl->resizable_ = false;
   impl->block_class_ = kForeignClass;
-  impl->foreign_ = true;
+  impl->behind_ = StorageImpl::Behind::kOwner;
   new (&impl->owner()) StorageImpl::Owner{deleter, context, base};
   if (base) base->aliases_.fetch_add(1, std::memory_order_relaxed);
   Storage result;
@@ -95,21 +95,23 @@ Storage Storage::FromMemory(void* data, int64_t nbytes, Device device, void (*de
 
 void StorageImpl::Resize(int64_t nbytes, bool keep) {
   MICA_CHECK_VALUE(nbytes >= 0, "The size (", nbytes, ") of a storage is negative.");
+  MakeMemory();
   if (device_.is_meta() && resizable_) {
     nbytes_ = capacity_ = nbytes;
     return;
   }
   if (nbytes <= capacity_ && (resizable_ || nbytes <= nbytes_)) {
     if (inline_data_) {
-      MICA_UNPOISON_BLOCK(data_, nbytes);
-      MICA_POISON_BLOCK(static_cast<char*>(data_) + nbytes, capacity_ - nbytes);
+      MICA_UNPOISON_BLOCK(data(), nbytes);
+      MICA_POISON_BLOCK(static_cast<char*>(data()) + nbytes, capacity_ - nbytes);
     }
     nbytes_ = nbytes;
     return;
   }
-  MICA_CHECK(resizable_ || (foreign_ && IsLent(this)),
+  const bool is_foreign = behind_ == Behind::kOwner;
+  MICA_CHECK(resizable_ || (is_foreign && IsLent(this)),
              "Trying to resize storage that is not resizable: the storage (", nbytes_, " bytes) ",
-             foreign_ ? "holds foreign memory" : "has given its address away, as to a NumPy array",
+             is_foreign ? "holds foreign memory" : "has given its address away, as to a NumPy array",
              " and cannot grow to ", nbytes, " bytes.");
   MICA_CHECK(aliases_.load(std::memory_order_acquire) == 0,
              "Trying to resize storage that is not resizable now: a tensor that `.data` gave shows its ",
@@ -118,13 +120,13 @@ void StorageImpl::Resize(int64_t nbytes, bool keep) {
   void* fresh = allocator.Allocate(nbytes);
   if (keep && nbytes_ > 0) {
     try {
-      allocator.Copy(fresh, data_, nbytes_);
+      allocator.Copy(fresh, data(), nbytes_);
     } catch (...) {
       allocator.Free(fresh, nbytes);
       throw;
     }
   }
-  void* const old = std::exchange(data_, fresh);
+  void* const old = data_.exchange(fresh);
   MoveTensors(old, this);
   FreeMemory(old);
   resizable_ = true;
@@ -132,12 +134,30 @@ void StorageImpl::Resize(int64_t nbytes, bool keep) {
   inline_data_ = false;
 }
 
-StorageImpl::Owner& StorageImpl::owner() {
-  return *reinterpret_cast<Owner*>(reinterpret_cast<char*>(this) + kHeaderBytes);
+Storage Storage::Deferred(int64_t nbytes, Device device, std::shared_ptr<DeferredElements> elements) {
+  MICA_CHECK_VALUE(nbytes >= 0, "The size (", nbytes, ") of a storage is negative.");
+  auto* impl = new (internal::SmallAllocate(kForeignClass)) StorageImpl();
+  impl->nbytes_ = nbytes;
+  impl->device_ = device;
+  impl->block_class_ = kForeignClass;
+  impl->behind_ = StorageImpl::Behind::kElements;
+  new (&impl->elements()) std::shared_ptr<DeferredElements>(std::move(elements));
+  Storage result;
+  result.impl_ = impl;
+  return result;
+}
+
+void* StorageImpl::behind_header() { return reinterpret_cast<char*>(this) + kHeaderBytes; }
+StorageImpl::Owner& StorageImpl::owner() { return *static_cast<Owner*>(behind_header()); }
+std::shared_ptr<DeferredElements>& StorageImpl::elements() {
+  return *static_cast<std::shared_ptr<DeferredElements>*>(behind_header());
 }
 
 void StorageImpl::FreeMemory(void* data) {
-  if (std::exchange(foreign_, false)) {
+  const Behind behind = std::exchange(behind_, Behind::kNothing);
+  if (behind == Behind::kElements) {
+    elements().~shared_ptr();
+  } else if (behind == Behind::kOwner) {
     if (owner().base) owner().base->aliases_.fetch_sub(1, std::memory_order_release);
     if (owner().deleter) owner().deleter(owner().context);
   } else if (!inline_data_ && data) {
@@ -147,7 +167,7 @@ void StorageImpl::FreeMemory(void* data) {
 
 void StorageImpl::Pin() {
   resizable_ = false;
-  if (foreign_ && owner().base) owner().base->Pin();
+  if (behind_ == Behind::kOwner && owner().base) owner().base->Pin();
 }
 
 int64_t StorageImpl::Number() {
@@ -173,7 +193,7 @@ __attribute__((noinline)) void StorageImpl::LeaveMemory() {
     numbers.living.erase(place->second);
     numbers.of.erase(place);
   }
-  FreeMemory(data_);
+  FreeMemory(data());
 }
 
 void StorageImpl::Destroy() {

@@ -8,6 +8,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <memory>
 #include <utility>
 
 #include "tensor/device.h"
@@ -17,9 +18,16 @@ namespace mica {
 
 struct TensorImpl;
 
+// Elements that lie elsewhere until somebody reads or writes them: in a layout of a plugin's own.
+struct DeferredElements {
+  virtual ~DeferredElements() = default;
+  // Writes them into fresh memory of the storage's size. May run in several threads at once.
+  virtual void WriteTo(void* memory) = 0;
+};
+
 class StorageImpl {
  public:
-  void* data() const { return data_; }
+  void* data() const { return data_.load(std::memory_order_acquire); }
   int64_t nbytes() const { return nbytes_; }
   Device device() const { return device_; }
   // The version, bumped by every in-place write through any view.
@@ -43,6 +51,13 @@ class StorageImpl {
     if (refs_.fetch_sub(1, std::memory_order_acq_rel) == 1) Destroy();
   }
   uint32_t use_count() const { return refs_.load(std::memory_order_relaxed); }
+  // Its elements where they are still deferred; else NULL.
+  std::shared_ptr<DeferredElements> deferred();
+  // Gives a storage of deferred elements its memory, if nobody has. Several threads may write it; the first
+  // one's is kept. No lock is held meanwhile.
+  void MakeMemory();
+  // Makes the memory, and has `tensor`, which was made without, point there.
+  void MakeMemoryOf(TensorImpl* tensor);
   // Its own number, above 0, which no other storage ever gets: what a weak reference keeps.
   int64_t Number();
   // Whether the storage of this number is still there.
@@ -75,9 +90,12 @@ class StorageImpl {
   };
   StorageImpl() = default;
   void Destroy();
+  void* behind_header();
   Owner& owner();
+  std::shared_ptr<DeferredElements>& elements();
   void FreeMemory(void* data);
   void LeaveMemory();  // and its number
+  enum class Behind : uint8_t { kNothing, kOwner, kElements };
   class HolderLock;
   void EnlistShared(TensorImpl* tensor);
   void DelistShared(TensorImpl* tensor) noexcept;
@@ -85,15 +103,15 @@ class StorageImpl {
   MICA_PRIVATE_STRUCT;
   std::atomic<uint32_t> refs_{1};
   std::atomic<uint32_t> version_{0};
-  void* data_ = nullptr;
+  std::atomic<void*> data_{nullptr};
   int64_t nbytes_ = 0;
   Device device_;
   bool resizable_ = true;
   std::atomic<bool> watched_{false};
-  bool numbered_ = false;     // Number() was asked for
-  bool inline_data_ = false;  // data_ lies behind this header
-  bool foreign_ = false;      // owner() has it; else the device's allocator
-  uint8_t block_class_ = 0;   // small-pool class of the block that begins with this header
+  bool numbered_ = false;             // Number() was asked for
+  bool inline_data_ = false;          // data_ lies behind this header
+  Behind behind_ = Behind::kNothing;  // the header; where that is nothing, the device's allocator has data_
+  uint8_t block_class_ = 0;           // small-pool class of the block that begins with this header
   std::atomic<uint16_t> holder_lock_{0};
   std::atomic<uint32_t> aliases_{0};         // storages over its memory
   int64_t capacity_ = 0;                     // bytes at data_, at least nbytes_
@@ -125,6 +143,8 @@ class Storage {
   // storage, an alias of that, `context` keeps `base` alive.
   static Storage FromMemory(void* data, int64_t nbytes, Device device, void (*deleter)(void*), void* context,
                             StorageImpl* base = nullptr);
+  // `nbytes` that `elements` writes when they are first read or written; until then there is no memory.
+  static Storage Deferred(int64_t nbytes, Device device, std::shared_ptr<DeferredElements> elements);
 
   static Storage Borrow(StorageImpl* impl) {
     if (impl) impl->Retain();

@@ -80,13 +80,14 @@ __attribute__((always_inline)) inline TensorImpl* NewImpl(Storage&& held, int64_
                                                           const Kind& kind) {
   auto* impl = static_cast<TensorImpl*>(internal::SmallAllocate(kImplClass));
   StorageImpl* const storage = held.release();
+  void* const memory = storage->data();
   impl->refcount = 1;
   impl->vtable = nullptr;
-  impl->flags = kind.flags | (storage->data() ? MICA_TENSOR_HAS_DATA : 0) |
-                (t_inference_mode ? tensor_flags::kInference : 0);
+  impl->flags =
+      kind.flags | (memory ? MICA_TENSOR_HAS_DATA : 0) | (t_inference_mode ? tensor_flags::kInference : 0);
   impl->reserved = 0;
   // Without memory (meta) the pointer holds the offset alone.
-  impl->dl.data = reinterpret_cast<void*>(reinterpret_cast<uintptr_t>(storage->data()) + byte_offset);
+  impl->dl.data = reinterpret_cast<void*>(reinterpret_cast<uintptr_t>(memory) + byte_offset);
   impl->dl.device = kind.device;
   impl->dl.ndim = 0;
   impl->dl.dtype = kind.dtype.dl;
@@ -121,6 +122,12 @@ void AttachView(TensorImpl* impl, const Tensor& base, bool detached) {
     impl->flags &= ~tensor_flags::kInference;
   }
   impl->keys = impl->keys | (base.keys() & keys::kOfMemory);
+  if (base.keys().has(keys::kOpaque)) {
+    if (impl->has_flag(MICA_TENSOR_HAS_DATA))
+      impl->keys = impl->keys - KeySet::Of(keys::kOpaque);  // the memory was made by then
+    else
+      impl->flags |= MICA_TENSOR_OPAQUE;
+  }
   if (detached) return;
   TensorExtra& extra = impl->EnsureExtra();
   TensorImpl* root =
@@ -185,6 +192,13 @@ TensorImpl* TensorImpl::Make(Storage storage, int64_t byte_offset, IntSpan sizes
   return guard.release();
 }
 
+void TensorImpl::PointWhere(const TensorImpl& other) {
+  MoveTo(other.storage);
+  dl.data = other.dl.data;
+  constexpr uint64_t kWhere = MICA_TENSOR_HAS_DATA | MICA_TENSOR_OPAQUE;
+  flags = (flags & ~kWhere) | (other.flags & kWhere);
+}
+
 void TensorImpl::MoveTo(StorageImpl* to) {
   if (to == storage) return;
   const Storage old = Storage::Borrow(storage);
@@ -231,12 +245,18 @@ bool Tensor::is_contiguous(MemoryFormat format) const {
   return format == MemoryFormat::kPreserve || impl_->contiguous();
 }
 
-Storage Tensor::storage() const { return Storage::Borrow(impl_->storage); }
-
-int64_t Tensor::storage_offset() const {
-  const auto first = reinterpret_cast<uintptr_t>(impl_->dl.data);
-  return static_cast<int64_t>(first - reinterpret_cast<uintptr_t>(impl_->storage->data())) / itemsize();
+Storage Tensor::storage() const {
+  data();
+  return Storage::Borrow(impl_->storage);
 }
+
+int64_t TensorImpl::byte_offset() const {
+  const auto first = reinterpret_cast<uintptr_t>(dl.data);
+  if (has_flag(MICA_TENSOR_OPAQUE)) return static_cast<int64_t>(first);
+  return static_cast<int64_t>(first - reinterpret_cast<uintptr_t>(storage->data()));
+}
+
+int64_t Tensor::storage_offset() const { return impl_->byte_offset() / itemsize(); }
 
 Tensor Tensor::view_base() const { return is_view() ? Borrow(impl_->extra->view_base) : Tensor(); }
 
@@ -355,10 +375,7 @@ Tensor MakeViewAs(const Tensor& base, IntSpan sizes, IntSpan strides, int64_t by
 
 Tensor MakeInnerView(const Tensor& base, int64_t hidden) {
   const TensorImpl& from = *base.impl();
-  const auto offset =
-      reinterpret_cast<uintptr_t>(from.dl.data) - reinterpret_cast<uintptr_t>(from.storage->data());
-  TensorImpl* impl =
-      NewImpl(Storage::Borrow(from.storage), static_cast<int64_t>(offset), KindOf(base.dtype(), from));
+  TensorImpl* impl = NewImpl(Storage::Borrow(from.storage), from.byte_offset(), KindOf(base.dtype(), from));
   Tensor view = Tensor::Steal(impl);
   const int64_t n = from.ndim() - hidden;
   PutDims(impl, from.sizes().subspan(hidden, n), from.strides().subspan(hidden, n));

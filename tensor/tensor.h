@@ -4,8 +4,8 @@
 // Behind the face stand storage, key set, an extra block (view base, autograd
 // state, extension; made on demand) and the Python object. Sizes and strides of
 // up to 5 dimensions lie inline; an impl takes 192 bytes from a free list.
-// Always holds: dl.data points at the first element; shape and strides are never
-// NULL and never negative; flags hold dtype, backend and contiguity.
+// Always holds: dl.data points at the first element (where there is no memory, or none yet, it holds the
+// offset); shape and strides are never NULL and never negative; flags hold dtype, backend and contiguity.
 //
 // The class has no operator methods: those are free functions in generated
 // headers (mica/ops/<name>.h), so that a new operator rebuilds little. Programs
@@ -128,6 +128,7 @@ struct TensorImpl : MicaTensor {
   bool has_flag(uint64_t f) const { return (flags & f) != 0; }
   void set_flag(uint64_t f, bool on) { flags = on ? flags | f : flags & ~f; }
   bool contiguous() const { return has_flag(MICA_TENSOR_CONTIGUOUS); }
+  int64_t byte_offset() const;  // of the first element, from where the storage begins
   TensorExtra& EnsureExtra() {
     if (!extra) extra = new TensorExtra();
     return *extra;
@@ -136,6 +137,8 @@ struct TensorImpl : MicaTensor {
   void SetSizesStrides(IntSpan sizes, IntSpan strides);
   void RefreshContiguity();
 
+  // Lies from now on where `other` does, whose memory may not be there yet.
+  void PointWhere(const TensorImpl& other);
   // Becomes one over another storage, which it retains; where its elements lie is set beside it.
   void MoveTo(StorageImpl* to);
   // A fresh impl with refcount 1 over `storage` at `byte_offset`.
@@ -210,12 +213,16 @@ class __attribute__((may_alias)) Tensor {
   bool requires_grad() const { return impl_->has_flag(tensor_flags::kRequiresGrad); }
   KeySet keys() const { return impl_->keys; }
 
-  void* data() const { return impl_->dl.data; }
+  // Of deferred elements too, whose memory it makes.
+  void* data() const {
+    if (__builtin_expect(impl_->has_flag(MICA_TENSOR_OPAQUE), 0)) impl_->storage->MakeMemoryOf(impl_);
+    return impl_->dl.data;
+  }
   template <typename T>
   T* data_as() const {
-    return static_cast<T*>(impl_->dl.data);
+    return static_cast<T*>(data());
   }
-  Storage storage() const;
+  Storage storage() const;         // with its memory
   int64_t storage_offset() const;  // in elements
   uint32_t version() const { return impl_->storage->version(); }
   // The root of a chain of views, undefined if this is no view.
@@ -243,6 +250,8 @@ Tensor EmptyLike(const TensorImpl& like, DType dtype);
 Tensor EmptyStrided(IntSpan sizes, IntSpan strides, DType dtype, Device device);
 // A 0-d CPU tensor that holds a Python-style number: weakest in type promotion.
 Tensor WrappedNumber(const Scalar& value);
+// A contiguous tensor whose memory is made, and written by `elements`, when it is first read or written.
+Tensor MakeDeferred(IntSpan sizes, DType dtype, Device device, std::shared_ptr<DeferredElements> elements);
 // A view: same storage, own sizes, strides and byte offset into the storage.
 // Checks bounds and that no stride is negative. Sets view base (the root) and
 // the autograd bit on floating views, as docs/design.md says, unless

@@ -213,6 +213,7 @@ void RunLeaf(const BoxedKernel& k, const Operator& op, KeySet keys, const MicaVa
     if (!status && gives) CheckResults(op, KeyName(place.backend), results);
     if (!status) check.Verify(op, results, spec.num_outputs);
   }
+  if (Refused(status) && !c.composite) MakeMemoryOf(args, n);  // which the next kernel reads
   // The portable kernel of a form that is not structured has that form's signature.
   if (Refused(status) && spec.portable && !(spec.flags & kStructured) && place.is_cpu()) {
     status = spec.adapters->call_leaf(spec.portable, &call, args, n, nullptr, results);
@@ -367,7 +368,10 @@ void RunUnserved(const BoxedKernel& k, const Operator& op, KeySet keys, const Mi
   const std::string what = absl::StrCat("layer:", KeyName(bit));
   if (IsServedNow(k, op, bit, what)) return op.RedispatchBoxed(keys, args, n, results);
   MICA_THROW(kNotImplemented, "Operator ", op.spec().name, " gets a tensor of the layer (", KeyName(bit),
-             "), a view that conj() made, and the layer is not there; conj_physical() makes plain tensors. ",
+             bit == keys::kOpaque
+                 ? "), whose elements a plugin laid out in a way of its own, and the layer is not there. "
+                 : "), a view that conj() made, and the layer is not there; conj_physical() makes plain "
+                   "tensors. ",
              MissingProviderSentence(what));
 }
 

@@ -71,7 +71,7 @@ void RunMissing(const BoxedKernel& k, const Operator& op, KeySet keys, const Mic
 // Of an operator whose plugin or library is gone, at every bit: says so, to who kept a handle.
 void RunGone(const BoxedKernel& k, const Operator& op, KeySet keys, const MicaValue* args, int64_t n,
              MicaValue* results);
-// As RunMissing, at a layer of keys::kLazy, whose tensors no kernel may read.
+// As RunMissing, at a layer whose tensors no kernel may read: of keys::kLazy, or Opaque.
 void RunUnserved(const BoxedKernel& k, const Operator& op, KeySet keys, const MicaValue* args, int64_t n,
                  MicaValue* results);  // (the layer's bit)
 // At a layer whose plugin is disabled: below for calls that do without the layer, an error for others.

@@ -196,7 +196,7 @@ void KeepPlace(const Tensor& view) {
   const TensorImpl& impl = *view.impl();
   const TensorImpl& root = *impl.extra->view_base;
   if (impl.storage != root.storage) return;
-  WrapperOf(view).place = static_cast<const char*>(impl.dl.data) - static_cast<const char*>(root.dl.data);
+  WrapperOf(view).place = impl.byte_offset() - root.byte_offset();
 }
 }  // namespace
 
@@ -251,8 +251,7 @@ void Refresh(const Tensor& wrapper) {
   TensorImpl& impl = *wrapper.impl();
   const Wrapper& w = WrapperOf(wrapper);
   const TensorImpl& from = *w.value.impl();
-  impl.MoveTo(from.storage);
-  impl.dl.data = from.dl.data;
+  impl.PointWhere(from);
   if (wrapper.is_view()) KeepPlace(wrapper);
   const IntSpan sizes = Shown(from.sizes(), w.hidden), strides = Shown(from.strides(), w.hidden);
   if (impl.sizes() == sizes && impl.strides() == strides) return;
@@ -351,6 +350,10 @@ void ThrowCaptured(const Operator& op, const MicaFrame& frame, const Tensor& wri
 
 void ThrowNoRule(const Operator& op, const Frame& frame) {
   const std::string& kind = KindOf(frame.kind).name;
+  MICA_CHECK_IMPLEMENTED(IsKindEnabled(frame.kind), "Operator ", op.spec().name,
+                         " is called inside of the frame kind (", kind,
+                         "), and the plugin that brought it was disabled meanwhile. Enable it, or leave the "
+                         "transform first.");
   MICA_THROW(kNotImplemented, "Operator ", op.spec().name, " has no rule for the frame kind (", kind,
              ") and no decomposition. Register a kernel for it at (", kind,
              "), or detach its inputs (x.detach()) if it is to be a constant there.");

@@ -230,6 +230,9 @@ int32_t OperatorAt(void* op, const char* key) {
   return decomposes ? MICA_AT_DECOMPOSITION : MICA_AT_KERNEL;
 }
 
+// Likewise.
+uint64_t TakesOpaqueTensors(void* op) { return Dispatcher::Get().TakesOpaque(OpOf(op)).bits(); }
+
 MicaStatus ComputeDType(void* op, const MicaValue* args, int64_t n, int32_t* dtype) {
   return CatchAll([&] {
     const OperatorSpec& spec = OpOf(op).spec();
@@ -463,7 +466,9 @@ const MicaLayers* LayersExtension() {
                                    .describe = &layers::Describe,
                                    .has_own_class = &layers::HasOwnClass,
                                    .warn_once = &layers::WarnOnceOf,
-                                   .take_list = &layers::TakeList};
+                                   .take_list = &layers::TakeList,
+                                   .takes_opaque = &TakesOpaqueTensors,
+                                   .make_memory = &layers::MakeMemory};
   static_assert(MICA_KEYS_OF_BACKENDS == keys::kBackends.bits());
   return &table;
 }

@@ -44,8 +44,7 @@ Tensor WithoutElements(const Tensor& t) {
 
 // A storage of its own over the same memory: nobody else's versions count there.
 Storage OwnStorage(const Tensor& t) {
-  StorageImpl* shared = t.impl()->storage;
-  shared->Retain();
+  StorageImpl* shared = t.storage().release();
   return Storage::FromMemory(
       shared->data(), shared->nbytes(), t.device(),
       [](void* context) { static_cast<StorageImpl*>(context)->Release(); }, shared);
@@ -151,6 +150,14 @@ MicaStatus SetViewCreation(MicaTensor* view, int32_t creation) {
   });
 }
 
+MicaStatus MakeMemory(MicaTensor* t, int32_t is_written) {
+  return CatchAll([&] {
+    const Tensor& tensor = Tensor::Ref(t);
+    tensor.data();
+    if (is_written) tensor.impl()->keys = tensor.keys() - KeySet::Of(keys::kOpaque);
+  });
+}
+
 MicaStatus ShowMemory(MicaTensor* t, MicaTensor* of, MicaIntSpan sizes, MicaIntSpan strides, int64_t offset) {
   return CatchAll([&] {
     const Tensor& wrapper = Tensor::Ref(t);
@@ -162,6 +169,7 @@ MicaStatus ShowMemory(MicaTensor* t, MicaTensor* of, MicaIntSpan sizes, MicaIntS
                      ShapeText(Ints(strides)), " and offset ", offset, " does not lie within memory of (",
                      storage.get()->nbytes(), ") bytes.");
     impl.MoveTo(storage.get());
+    impl.set_flag(MICA_TENSOR_OPAQUE, false);
     const auto start = reinterpret_cast<uintptr_t>(storage.get()->data());
     impl.dl.data = reinterpret_cast<void*>(start + static_cast<uintptr_t>(offset * wrapper.itemsize()));
     if (impl.sizes() == Ints(sizes) && impl.strides() == Ints(strides)) return;

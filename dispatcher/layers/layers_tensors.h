@@ -32,6 +32,7 @@ MicaTensorResult ViewByOperator(void* op, const MicaValue* args, int64_t n);
 MicaStatus SetViewCreation(MicaTensor* view, int32_t creation);
 MicaStatus ShowMemory(MicaTensor* wrapper, MicaTensor* of, MicaIntSpan sizes, MicaIntSpan strides,
                       int64_t offset);
+MicaStatus MakeMemory(MicaTensor* t, int32_t is_written);
 MicaStatus CallOnMeta(void* op, const MicaValue* args, int64_t n, MicaValue* results, int64_t num_results);
 
 int32_t OverlapOf(MicaTensor* a, MicaTensor* b);

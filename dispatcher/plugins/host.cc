@@ -21,6 +21,7 @@
 #include "dispatcher/calls/kernel_call.h"
 #include "dispatcher/devices/devices.h"
 #include "dispatcher/devices/graphs.h"
+#include "dispatcher/devices/opaque.h"
 #include "dispatcher/devices/streams.h"
 #include "dispatcher/layers/layers_extension.h"
 #include "dispatcher/plugins/settings.h"
@@ -96,6 +97,14 @@ MicaStatus TensorResize(MicaTensor* self, MicaIntSpan sizes) {
   });
 }
 void TensorListFree(MicaTensor* const* list) { FreeTensorList(list); }
+MicaTensorResult TensorOpaque(MicaIntSpan sizes, int32_t dtype, MicaDevice device, MicaObject* payload) {
+  return TensorResult([&] {
+    return MakeOpaque({sizes.data, sizes.size}, CheckedDType(dtype), Device::FromAbi(device), payload);
+  });
+}
+MicaStatus TensorPayload(MicaTensor* t, MicaObject** out) {
+  return CatchAll([&] { *out = PayloadOf(Tensor::Ref(t)); });
+}
 
 MicaTensor** TensorListCreate(int64_t size) {
   try {
@@ -331,7 +340,9 @@ const MicaHost* HostTable() {
                                  &RandomWords,
                                  &RetainObject,
                                  &ObjectRelease,
-                                 &TensorListFree};
+                                 &TensorListFree,
+                                 &TensorOpaque,
+                                 &TensorPayload};
   return &table;
 }
 

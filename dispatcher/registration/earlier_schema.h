@@ -14,6 +14,7 @@
 #include "absl/container/inlined_vector.h"
 #include "dispatcher/calls/adapters.h"
 #include "dispatcher/calls/kernel_call.h"
+#include "dispatcher/devices/opaque.h"
 #include "schema/value.h"
 
 namespace mica {
@@ -50,6 +51,7 @@ inline MicaStatus CallLeaf(const StructuredContext& c, const OperatorSpec& form,
              : k->leaf ? form.adapters->call_leaf(k->leaf, &call, args, n, nullptr, results)
                        : k->leaf_boxed(&call, args, n, results, num_results);
     k = k->replaced_leaf;
+    if (Refused(status)) MakeMemoryOf(args, n);
   } while (k && Refused(status));
   return status;
 }

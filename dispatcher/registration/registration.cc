@@ -127,6 +127,7 @@ absl::Status Scope::AddLeaf(const MicaKernelRecord& r) {
   e.leaf_boxed = r.boxed;
   e.context = r.context;
   e.schema_hash = r.schema_hash;
+  e.takes_opaque = (r.flags & MICA_KERNEL_TAKES_OPAQUE) != 0;
   if (r.function && MICA_HAS(&r, signature)) e.signature = r.signature;
   e.where = {r.file ? r.file : "", static_cast<int>(r.line)};
   impl_->kernels.push_back({Qualified(r.name), r.backend, e});

@@ -47,6 +47,7 @@ struct KernelEntry {
   MicaBoxedFunction leaf_boxed = nullptr;  // kLeaf
   void* context = nullptr;
   BoxedKernel boxed{};                     // kBoxed
+  bool takes_opaque = false;               // kLeaf
   uint64_t schema_hash = 0;                // kLeaf: of the schema it was built for; 0 says none
   std::string signature;                   // kLeaf: of `fn`, as the record says it; empty: not said
   const EarlierSchema* earlier = nullptr;  // found by the hash; of the operator's state
@@ -131,6 +132,8 @@ class Dispatcher {
   // Why the kernel cannot serve the operator, as the rest of a sentence; "" if it can.
   // Notes in the entry what earlier schema it was built for.
   std::string Fit(const Operator& op, KernelEntry& entry);
+  // The backends whose kernel for this very form takes opaque tensors.
+  KeySet TakesOpaque(const Operator& op);
   bool BackendLoaded(int bit) const { return !backends[bit].empty(); }
   Resolution ResolveSlot(const Operator& op, int key);
   const OpTable* MakeTable(const Operator& op);

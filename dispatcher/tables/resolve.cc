@@ -68,6 +68,14 @@ const KernelEntry* Dispatcher::Top(const Operator& op, int key) {
   return nullptr;
 }
 
+KeySet Dispatcher::TakesOpaque(const Operator& op) {
+  KeySet found;
+  if (op.spec().form != OpForm::kFunctional) return found;
+  for (int bit = 0; bit < keys::kBackendCount; ++bit)
+    if (const KernelEntry* e = Top(op, bit); e && e->takes_opaque) found = found | KeySet::Of(bit);
+  return found;
+}
+
 // The backend's leaf kernels for `form`, for a slot of `op`: the youngest serves, and where it refuses those
 // follow that it has replaced.
 void Dispatcher::SetLeaves(const Operator& op, const Operator& form, int bit, StructuredContext& c) {
@@ -125,6 +133,10 @@ Resolution Dispatcher::FromEntry(const Operator& op, const KernelEntry& e) {
       c.composite = op.spec().adapters ? op.spec().composite : nullptr;
       if (const KernelEntry* d = Top(op, kCompositeKey); d && d->kind == KernelEntry::Kind::kBoxed)
         c.decomposition = static_cast<const BoxedKernel*>(BoxedSlot(op, d->boxed).context);
+      // Where it declines, what served before it: the kernels of the out form or of the class.
+      if (Resolution replaced;
+          !c.composite && !c.decomposition && e.key != keys::kMeta && ResolveStructured(op, e.key, replaced))
+        c.decomposition = static_cast<const BoxedKernel*>(replaced.slot.context);
       r.slot = BoxedSlot(op, {&RunLeaf, Intern(op, c), nullptr});
       r.detail = absl::StrCat("a kernel of the backend for this very form", HowCalled(e));
       break;
@@ -425,7 +437,7 @@ Resolution Dispatcher::ResolveLayer(const Operator& op, int bit) {
       ResolveFallback(op, bit, "the layer's boxed fallback", r))
     return r;
   void* const layer = reinterpret_cast<void*>(static_cast<intptr_t>(bit));
-  if (keys::kLazy.has(bit))
+  if (keys::kLazy.has(bit) || bit == keys::kOpaque)
     return Found(BoxedSlot(op, {&RunUnserved, layer, nullptr}), SlotReason::kMissing,
                  "no plugin for this layer is loaded");
   if (asleep.has(bit))

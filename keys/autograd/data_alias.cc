@@ -65,6 +65,7 @@ StorageImpl* OwnerOf(StorageImpl* storage) {
 }
 
 Tensor DataAlias(const Tensor& t) {
+  if (!frames::IsWrapper(t)) t.data();  // has its memory: the alias shows that of the storage
   Tensor alias = DetachedAlias(t);
   const bool shown =
       frames::IsWrapper(t) || t.keys().has(keys::kPythonSubclass) || t.keys().has(keys::kNoData);
@@ -90,6 +91,7 @@ void SetData(const Tensor& t, const Tensor& data) {
   }
   TensorImpl* to = t.impl();
   const TensorImpl* from = data.impl();
+  if (!frames::IsWrapper(data)) data.data();
   to->MoveTo(OwnerOf(from->storage));
   to->dl.data = from->dl.data;
   to->dl.device = from->dl.device;

@@ -172,7 +172,8 @@ print(json.dumps([inside, outside, doctor, mica.ops.test_layer.calls()]))
 
 def test_disabling_takes_layer_and_kind_away() -> None:
     inside, outside, disabled, calls = answer_of(DISABLED)
-    assert "has no rule for the frame kind (layer.kind)" in inside
+    assert "mica::exp is called inside of the frame kind (layer.kind)" in inside
+    assert "the plugin that brought it was disabled meanwhile" in inside
     assert "the plugin that brought it is disabled" in outside
     assert disabled == ["layer"]
     assert calls == 1

@@ -102,6 +102,10 @@ typedef MicaStatus (*MicaClassListFunction)(const MicaCall* call, const MicaValu
                                             MicaTensor* const* outputs, int64_t num_outputs,
                                             int64_t num_rows);
 
+/* Of a functional form's kernel: its arguments may be opaque tensors, which others never see
+ * (MicaHost.tensor_payload says what lies behind one). */
+#define MICA_KERNEL_TAKES_OPAQUE (UINT64_C(1) << 0)
+
 typedef struct MicaKernelRecord {
   uint64_t struct_size;
   const char* name;        /* "mica::add.out" */
@@ -110,7 +114,7 @@ typedef struct MicaKernelRecord {
   MicaFunction function;   /* unboxed, or NULL */
   MicaBoxedFunction boxed; /* or NULL */
   void* context;
-  uint64_t flags;   /* 0; others are kept for later */
+  uint64_t flags;   /* MICA_KERNEL_..., 0 for none */
   const char* file; /* where it is registered, for explain */
   int64_t line;
   /* Younger than 1.0. What `function` is in C: a letter for each parameter behind the MicaCall (signature.h
@@ -330,6 +334,13 @@ typedef struct MicaHost {
   void (*object_release)(MicaObject*);
   /* Younger than 1.0, too. Frees the array of a list that an operator gave, not the tensors in it. */
   void (*tensor_list_free)(MicaTensor* const* list);
+  /* Younger than 1.0, too. A tensor whose elements lie in `payload`, in a layout of its maker's, whose type
+   * has `reorder`; it takes a reference of its own. It is contiguous to whoever asks, and has no memory until
+   * somebody reads or writes its elements in any other way than by its payload. */
+  MicaTensorResult (*tensor_opaque)(MicaIntSpan sizes, int32_t dtype, MicaDevice device, MicaObject* payload);
+  /* What tensor_opaque was given, a reference for the caller. NULL where that does not say what the tensor's
+   * elements are, or no longer: then its face has them. */
+  MicaStatus (*tensor_payload)(MicaTensor*, MicaObject** out);
 } MicaHost;
 
 /* What every table begins with, an extension's too. */
@@ -419,6 +430,7 @@ MICA_LAYOUT_ASSERT(offsetof(MicaHost, extension) == 24 + 24 * 8);
 MICA_LAYOUT_ASSERT(offsetof(MicaHost, random_words) == 24 + 25 * 8);
 MICA_LAYOUT_ASSERT(offsetof(MicaHost, object_retain) == 24 + 26 * 8);
 MICA_LAYOUT_ASSERT(offsetof(MicaHost, tensor_list_free) == 24 + 28 * 8);
+MICA_LAYOUT_ASSERT(offsetof(MicaHost, tensor_payload) == 24 + 30 * 8);
 MICA_LAYOUT_ASSERT(sizeof(MicaRandomWords) == 24);
 MICA_LAYOUT_ASSERT(offsetof(MicaRegistrar, context) == 16);
 MICA_LAYOUT_ASSERT(offsetof(MicaRegistrar, define_operator) == 24 + 3 * 8);

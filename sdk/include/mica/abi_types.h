@@ -66,7 +66,7 @@ typedef struct {
 #define MICA_TENSOR_WRAPPED_NUMBER (UINT64_C(1) << 4)
 #define MICA_TENSOR_CONTIGUOUS (UINT64_C(1) << 5)
 #define MICA_TENSOR_CHANNELS_LAST (UINT64_C(1) << 6)
-#define MICA_TENSOR_OPAQUE (UINT64_C(1) << 7)
+#define MICA_TENSOR_OPAQUE (UINT64_C(1) << 7) /* no memory to read yet: MicaHost.tensor_payload */
 #define MICA_TENSOR_DTYPE_SHIFT 32
 #define MICA_TENSOR_BACKEND_SHIFT 40
 
@@ -146,7 +146,12 @@ typedef struct MicaObjectType {
   uint64_t struct_size;
   const char* name;                    /* as schemas write it: "acme.Thing" */
   void (*destroy)(struct MicaObject*); /* once, when the last reference goes, on any thread */
+  /* Younger than 1.0; NULL unless the objects are payloads of opaque tensors (MicaHost.tensor_opaque). Writes
+   * the elements that the object holds into `to`, contiguous and of the tensor's shape, on the current stream
+   * of its device. Keeps no reference to it. Several threads may ask at once. */
+  struct MicaStatusBody* (*reorder)(struct MicaObject*, MicaTensor* to);
 } MicaObjectType;
+#define MICA_OBJECT_TYPE_SIZE_1_0 24
 typedef struct MicaObject {
   uint64_t refcount; /* atomic */
   const MicaObjectType* type;

@@ -23,7 +23,7 @@ extern "C" {
 
 #define MICA_LAYERS_EXTENSION "mica.layers"
 #define MICA_LAYERS_MAJOR 1
-#define MICA_LAYERS_MINOR 2
+#define MICA_LAYERS_MINOR 3
 
 /* --- this thread --------------------------------------------------------- */
 
@@ -277,7 +277,7 @@ typedef struct MicaTensorDetails {
 #define MICA_TRAIT_RECORDED UINT64_C(16) /* Autograd would record what an operator does with it here */
 
 /* A key set's bits of backends. */
-#define MICA_KEYS_OF_BACKENDS ((UINT64_C(1) << 23) - 1)
+#define MICA_KEYS_OF_BACKENDS ((UINT64_C(1) << 22) - 1)
 
 /* A boxed value that is kept. */
 typedef struct MicaKeptValue MicaKeptValue;
@@ -449,6 +449,12 @@ typedef struct MicaLayers {
   /* Of a list of tensors that a boxed call gave: its references, into `out` of its size. A list for a result
    * comes from MicaHost::tensor_list_create. */
   void (*take_list)(MicaValue* result, MicaTensor** out);
+  /* What opaque needs. In a rule alone: the key bits of the backends whose kernel for this very form takes
+   * opaque tensors. */
+  uint64_t (*takes_opaque)(void* op);
+  /* Gives an opaque tensor its memory. `is_written`: nobody else uses the tensor now, so that it becomes one
+   * like others. */
+  MicaStatus (*make_memory)(MicaTensor*, int32_t is_written);
 } MicaLayers;
 
 MICA_LAYOUT_ASSERT(sizeof(MicaThread) == 32);

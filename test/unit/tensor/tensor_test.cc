@@ -235,6 +235,69 @@ TEST_CASE("the last reference asks the Python side", "[tensor]") {
   g_pyobject_hooks.last_reference = nullptr;
 }
 
+struct Counted : DeferredElements {
+  int* writes;
+  bool fails = false;
+  explicit Counted(int* w) : writes(w) {}
+  void WriteTo(void* memory) override {
+    MICA_CHECK(!fails, "out of reach");
+    for (int i = 0; i < 6; ++i) static_cast<float*>(memory)[i] = static_cast<float>(i);
+    ++*writes;
+  }
+};
+
+TEST_CASE("deferred elements are written once, when somebody reads or moves them", "[tensor]") {
+  int writes = 0;
+  const auto make = [&] {
+    return MakeDeferred({2, 3}, DType::kF32, Device{}, std::make_shared<Counted>(&writes));
+  };
+  const Tensor t = make();
+  const Tensor row = MakeView(t, {3}, {1}, 12), inner = MakeInnerView(row, 1);
+  CHECK(t.is_contiguous());
+  CHECK(row.storage_offset() == 3);
+  CHECK(t.storage_offset() == 0);
+  CHECK(row.keys().has(keys::kOpaque));
+  CHECK(t.impl()->storage->nbytes() == 24);
+  CHECK(t.impl()->storage->deferred() != nullptr);
+  REQUIRE(writes == 0);
+  CHECK(row.data_as<float>()[1] == 4);
+  CHECK(inner.data_as<float>()[0] == 3);
+  CHECK(t.data_as<float>() + 3 == row.data_as<float>());
+  CHECK(row.storage_offset() == 3);
+  CHECK(t.impl()->storage->deferred() == nullptr);
+  CHECK(writes == 1);
+  const Tensor later = MakeView(t, {2}, {3}, 4);
+  CHECK_FALSE(later.keys().has(keys::kOpaque));  // of memory that is there
+  CHECK(later.data_as<float>()[0] == 1);
+
+  const Tensor grown = make(), part = MakeView(grown, {2}, {1}, 8);
+  ResizeTensor(grown, {100, 3}, {3, 1});  // the memory is made, and moves
+  CHECK(grown.data_as<float>()[5] == 5);
+  CHECK(part.data_as<float>() == grown.data_as<float>() + 2);
+  CHECK(writes == 2);
+
+  const Tensor moved = make(), other = EmptyTensor({2, 3}, DType::kF32, Device{});
+  const Tensor of_moved = MakeView(moved, {1}, {1}, 16);
+  moved.impl()->storage->MoveTensors(nullptr, other.impl()->storage);
+  CHECK(moved.data() == other.data());
+  CHECK(of_moved.data_as<float>() == other.data_as<float>() + 4);
+  CHECK(writes == 2);
+}
+
+TEST_CASE("deferred elements that cannot be written leave the tensor as it was", "[tensor]") {
+  int writes = 0;
+  const auto elements = std::make_shared<Counted>(&writes);
+  const Tensor t = MakeDeferred({6}, DType::kF32, Device{}, elements);
+  elements->fails = true;
+  MICA_REQUIRE_ERROR(t.data(), "out of reach");
+  MICA_REQUIRE_ERROR(t.storage(), "out of reach");
+  CHECK(t.impl()->has_flag(MICA_TENSOR_OPAQUE));
+  elements->fails = false;
+  CHECK(t.data_as<float>()[5] == 5);
+  MICA_REQUIRE_ERROR(MakeDeferred({INT64_C(1) << 62}, DType::kF32, Device{}, elements),
+                     "Storage size calculation overflowed");
+}
+
 TEST_CASE("an Error takes its context once", "[tensor]") {
   Error e(ErrorKind::kValue, "One.", "f.cc", 3);
   e.AddContext("add.Tensor");

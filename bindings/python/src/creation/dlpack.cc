@@ -69,6 +69,7 @@ void DestroyCapsule(PyObject* capsule) {
 
 template <typename Managed>
 PyObject* Export(const Tensor& t, const char* name, uint64_t flags) {
+  t.data();  // which has its memory from here on
   auto* managed = new Managed();
   managed->tensor = t.impl()->dl;
   managed->context = Tensor(t).release();

@@ -53,28 +53,35 @@ PyObject* StorageOffset(PyObject* self, PyObject*) {
   return PyLong_FromLongLong(Unwrap(self).storage_offset());
 }
 PyObject* DataPtr(PyObject* self, PyObject*) {
-  const Tensor& t = Unwrap(self);
-  const bool has_memory = t.impl()->has_flag(MICA_TENSOR_HAS_DATA) && t.numel() > 0;
-  return PyLong_FromVoidPtr(has_memory ? t.data() : nullptr);
+  return Guarded([&] {
+    const Tensor& t = Unwrap(self);
+    void* const data = t.data();
+    const bool has_memory = t.impl()->has_flag(MICA_TENSOR_HAS_DATA) && t.numel() > 0;
+    return Check(PyLong_FromVoidPtr(has_memory ? data : nullptr));
+  });
 }
-PyObject* StoragePtr(PyObject* self, PyObject*) { return PyLong_FromVoidPtr(Unwrap(self).storage()->data()); }
+PyObject* StoragePtr(PyObject* self, PyObject*) {
+  return Guarded([&] { return Check(PyLong_FromVoidPtr(Unwrap(self).storage()->data())); });
+}
 PyObject* StorageBytes(PyObject* self, PyObject*) {
-  return PyLong_FromLongLong(Unwrap(self).storage()->nbytes());
+  return PyLong_FromLongLong(Unwrap(self).impl()->storage->nbytes());
 }
 PyObject* StorageUsers(PyObject* self, PyObject*) {
-  return PyLong_FromUnsignedLong(Unwrap(self).storage()->use_count());
+  return PyLong_FromUnsignedLong(Storage::Borrow(Unwrap(self).impl()->storage)->use_count());
 }
 PyObject* StorageNumber(PyObject* self, PyObject*) {
-  return PyLong_FromLongLong(Unwrap(self).storage()->Number());
+  return PyLong_FromLongLong(Unwrap(self).impl()->storage->Number());
 }
-PyObject* StorageResizable(PyObject* self, PyObject*) { return NewBool(Unwrap(self).storage()->resizable()); }
+PyObject* StorageResizable(PyObject* self, PyObject*) {
+  return NewBool(Unwrap(self).impl()->storage->resizable());
+}
 // Resizes a storage in bytes; every tensor over it stays where it stands in it.
 PyObject* ResizeStorage(PyObject* self, PyObject* size) {
   return Guarded([&] {
     const int64_t nbytes = PyLong_AsLongLong(size);
     if (PyErr_Occurred()) throw PythonErrorIsSet();
     const Tensor& t = Unwrap(self);
-    StorageImpl* storage = t.impl()->storage;
+    const Storage storage = t.storage();
     const int64_t offset = t.storage_offset() * t.itemsize();
     storage->Resize(nbytes);
     t.impl()->dl.data = reinterpret_cast<void*>(reinterpret_cast<uintptr_t>(storage->data()) + offset);
@@ -85,14 +92,13 @@ PyObject* ResizeStorage(PyObject* self, PyObject* size) {
 // tensor over the storage one over that memory.
 PyObject* MoveStorage(PyObject* self, PyObject* target) {
   return Guarded([&] {
-    StorageImpl* from = Unwrap(self).impl()->storage;
-    StorageImpl* to = TensorIn(target, "What a storage moves to").impl()->storage;
+    const Storage from = Unwrap(self).storage(), to = TensorIn(target, "What a storage moves to").storage();
     MICA_CHECK(from->device().is_cpu() && to->device().is_cpu() && from->nbytes() == to->nbytes(),
                "A storage of ", from->nbytes(), " bytes on ", from->device().ToString(),
                " cannot move to one of ", to->nbytes(), " bytes on ", to->device().ToString(), ".");
     if (from == to) return NewNone();
     if (from->nbytes() > 0) std::memcpy(to->data(), from->data(), from->nbytes());
-    from->MoveTensors(from->data(), to);
+    from->MoveTensors(from->data(), to.get());
     return NewNone();
   });
 }
