@@ -1,7 +1,7 @@
 // Opaque tensors: elements in a layout of a plugin's own, behind a face like any other's.
 //
 // A plugin's kernel gives one (MicaHost.tensor_opaque) where the layout saves it work, and takes such where
-// its record says so. Everybody else meets a tensor in memory: the layer Opaque (keys/opaque), or
+// its record says so. Everybody else meets a tensor in memory: the layer Opaque, or
 // Tensor::data(), has the payload's `reorder` write it, once.
 #pragma once
 
