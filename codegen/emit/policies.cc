@@ -1,5 +1,6 @@
-// What entries say to the layers: their `autocast:` and `batch_rule:`, as policies of the operator's spec.
-// The layers of keys/ read them by name; nothing here knows what a layer does with them.
+// What entries say to the layers: their `autocast:`, `batch_rule:` and the arguments of `class:`, as policies
+// of the operator's spec. The layers of keys/ read them by name; nothing here knows what a layer does with
+// them.
 #include "codegen/emit/emitters.h"
 
 namespace mica::codegen {
@@ -24,6 +25,7 @@ std::vector<Policy> PoliciesOf(const Entry& entry, bool has_formula) {
   std::vector<Policy> policies;
   AddAutocast(entry, has_formula, &policies);
   if (!entry.batch_rule.empty()) policies.push_back({"batch_rule", entry.batch_rule});
+  if (entry.class_text.find('(') != std::string::npos) policies.push_back({"class", entry.class_text});
   return policies;
 }
 

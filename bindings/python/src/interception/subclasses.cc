@@ -87,8 +87,8 @@ int64_t BytesOf(const Dims& sizes, const Dims& strides, int64_t offset, int64_t 
 struct WrapperOptions {
   PyObject *cls = nullptr, *size = nullptr, *strides = nullptr, *offset = Py_None, *format = Py_None,
            *dtype = Py_None, *layout = Py_None, *device = Py_None, *policy = Py_None, *keys = Py_None,
-           *bytes = Py_None;
-  int pin_memory = 0, requires_grad = 0, of_device = 0, of_layout = 0;
+           *bytes = Py_None, *view_of = Py_None;
+  int pin_memory = 0, requires_grad = 0, of_device = 0, of_layout = 0, detached = 0;
 
   WrapperOptions(PyObject* args, PyObject* kwargs) {
     static const char* names[] = {"cls",
@@ -106,17 +106,20 @@ struct WrapperOptions {
                                   "dispatch_layout",
                                   "_extra_dispatch_keys",
                                   "storage_size",
+                                  "view_of",
+                                  "detached",
                                   nullptr};
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "OO|OOOOOOppOppOO:_make_wrapper_subclass",
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "OO|OOOOOOppOppOOOp:_make_wrapper_subclass",
                                      const_cast<char**>(names), &cls, &size, &strides, &offset, &format,
                                      &dtype, &layout, &device, &pin_memory, &requires_grad, &policy,
-                                     &of_device, &of_layout, &keys, &bytes))
+                                     &of_device, &of_layout, &keys, &bytes, &view_of, &detached))
       throw PythonErrorIsSet();
   }
 };
 
 // _make_wrapper_subclass(cls, size, strides=None, storage_offset=None, ..., dtype=None,
-// device=None, requires_grad=False)
+// device=None, requires_grad=False, view_of=None, detached=False); `view_of`: a wrapper whose versions it
+// shares, and of which it is a view for Autograd unless `detached`.
 PyObject* MakeWrapperSubclass(PyObject*, PyObject* args, PyObject* kwargs) {
   return Guarded([&] {
     const WrapperOptions o(args, kwargs);
@@ -137,8 +140,13 @@ PyObject* MakeWrapperSubclass(PyObject*, PyObject* args, PyObject* kwargs) {
     const int64_t offset = o.offset == Py_None ? 0 : ToInt(o.offset);
     MICA_CHECK_VALUE(offset >= 0, "The storage offset (", offset, ") of a wrapper subclass is negative.");
     const int64_t item = ItemSize(dtype), bytes = BytesOf(sizes, strides, offset, item);
-    Tensor t = Tensor::Steal(TensorImpl::Make(Storage::FromMemory(nullptr, bytes, device, nullptr, nullptr),
-                                              offset * item, sizes, strides, dtype));
+    MICA_CHECK_TYPE(o.view_of == Py_None || IsTensor(o.view_of),
+                    "`view_of` of a wrapper subclass is a Tensor, not ", TypeName(o.view_of), ".");
+    Tensor t =
+        o.view_of == Py_None
+            ? Tensor::Steal(TensorImpl::Make(Storage::FromMemory(nullptr, bytes, device, nullptr, nullptr),
+                                             offset * item, sizes, strides, dtype))
+            : MakeViewAs(Unwrap(o.view_of), sizes, strides, offset * item, dtype, o.detached != 0);
     t.impl()->keys = t.impl()->keys | KeySet::Of(keys::kNoData);
     return NewObject(type, std::move(t), o.requires_grad != 0).release();
   });

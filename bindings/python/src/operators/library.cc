@@ -156,6 +156,14 @@ PyObject* Bind(PyObject* self, PyObject* all) {
     return Py_BuildValue("(OO)", list.get(), named.get());
   });
 }
+// _policy(name): what the entry says to a layer, or None.
+PyObject* Policy(PyObject* self, PyObject* name) {
+  return Guarded([&] {
+    const char* const text = PyUnicode_AsUTF8(name);
+    if (!text) throw PythonErrorIsSet();
+    return NameOrNone(PolicyOf(OpOf(self).spec(), text));
+  });
+}
 template <bool kAsk>
 PyObject* Rows(PyObject* self, PyObject* args, PyObject* kwargs) {
   return Guarded([&] { return CallRows(OpOf(self), args, kwargs, kAsk); });
@@ -165,6 +173,7 @@ PyMethodDef kOperatorMethods[] = {
     {"_return_aliases", ReturnAliases, METH_NOARGS, nullptr},
     {"_decompose", Decompose, METH_VARARGS, nullptr},
     {"_bind", Bind, METH_VARARGS, nullptr},
+    {"_policy", Policy, METH_O, nullptr},
     {"_rows", Keywords(Rows<true>), METH_VARARGS | METH_KEYWORDS, nullptr},
     {"_rows_unasked", Keywords(Rows<false>), METH_VARARGS | METH_KEYWORDS, nullptr},
     {nullptr, nullptr, 0, nullptr}};
