@@ -156,9 +156,9 @@ def test_every_name_of_the_usage_table_is_described() -> None:
 
 
 def test_inert_classes_answer_isinstance_and_refuse_instances() -> None:
-    cls = table.resolve("torch.distributed.tensor.DTensor")
+    cls = table.resolve("torch.distributed.fsdp.FullyShardedDataParallel")
     assert not isinstance(1, cls)
-    with pytest.raises(NotImplementedError, match="torch.distributed.tensor.DTensor"):
+    with pytest.raises(NotImplementedError, match="torch.distributed.fsdp.FullyShardedDataParallel"):
         cls()
 
 

@@ -8,6 +8,7 @@ The ranks that differ in one coordinate alone are a group of that dimension.
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Sequence
 from typing import Any
@@ -199,6 +200,10 @@ class DeviceMesh:
         Returns:
             tuple of int: By dimension; None where the rank is not in the mesh.
         """
+        return self._coordinate
+
+    @functools.cached_property
+    def _coordinate(self) -> tuple[int, ...] | None:
         if self._here is None:
             return None
         place = (self.mesh == get_rank()).nonzero().tolist()
@@ -379,14 +384,15 @@ class DeviceMesh:
         shape = f"({', '.join(named)})" if named else f"{self.shape}"
         return f"DeviceMesh({shape}, '{self.device_type}', stride={tuple(self._strides())})"
 
+    @functools.cached_property
     def _key(self) -> tuple[Any, ...]:
         return tuple(self._ranks.flatten().tolist()), self.shape, tuple(self._strides()), self._names
 
     def __eq__(self, other: object) -> bool:
-        return self is other or (isinstance(other, DeviceMesh) and self._key() == other._key())
+        return self is other or (isinstance(other, DeviceMesh) and self._key == other._key)
 
     def __hash__(self) -> int:
-        return hash(self._key())
+        return hash(self._key)
 
     def __deepcopy__(self, memo: Any) -> DeviceMesh:
         return self  # it is as it was made, and its groups are this rank's

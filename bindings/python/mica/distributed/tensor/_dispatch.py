@@ -1,0 +1,350 @@
+"""What an operator does with tensors that lie on a mesh: by its rule, by its parts, or on the whole of them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import mica
+from mica._C import Tensor
+from mica.distributed.tensor._call import (
+    Kind,
+    Place,
+    kind_of,
+    places_of,
+    results_of,
+    run,
+    signature,
+    with_tensors,
+)
+from mica.distributed.tensor._class_data import named_rule
+from mica.distributed.tensor._moves import redistributed
+from mica.distributed.tensor._named_rules import decomposed
+from mica.distributed.tensor._plan import Layout, Plan, planned, rule_of
+from mica.distributed.tensor._sources import Source, local_of, was_written
+from mica.distributed.tensor.placement_types import Replicate
+from mica.ops import OpOverload
+from mica.utils.python_dispatch import DispatchMode
+
+# The words (`batch_rule:`) of operators that read values: of the whole, on every rank.
+_READS_VALUES = ("Whole", "kernel")
+_MOST = 20_000
+
+
+class _Replicated(DispatchMode):
+    """What a composite makes of no tensor is the same on all ranks."""
+
+    def __init__(self, kind: Any, mesh: Any) -> None:
+        super().__init__()
+        self._kind, self._mesh = kind, mesh
+        self.was_used = False
+
+    def __mica_dispatch__(self, func: OpOverload, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        made = func(*args, **(kwargs or {}))
+        if type(made) is Tensor and not places_of([*args, *(kwargs or {}).values()]):
+            self.was_used = True
+            return self._kind._of_local(made, self._mesh, (Replicate(),) * self._mesh.ndim)
+        return made
+
+
+class _Quick(NamedTuple):
+    """How a call is computed that needs no redistribution and gives one new tensor."""
+
+    layout: Layout
+    kind: Kind
+    key: int  # of the result
+
+
+# Such calls by what their arguments say; None: a composite's parts, which make no tensor of nothing.
+_quick: dict[Any, _Quick | None] = {}
+
+
+def dispatch(kind: Any, func: OpOverload, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
+    """An operator's result; `kind` is the class DTensor.
+
+    Raises:
+        NotImplementedError: The operator has no rule, and a tensor is not replicated.
+        RuntimeError: Tensors lie on different meshes, or a plain tensor that requires grad is among them.
+    """
+    key: Any = None
+    if not kwargs:
+        key = _quick_key(kind, func, args)
+        if key in _quick:
+            known = _quick[key]
+            if known is None:
+                return func._operator._decompose(args, kwargs)
+            local = func._operator(*[a._local_tensor if type(a) is kind else a for a in args])
+            made = kind._of_kind(local, args[0]._mesh, known.layout, known.kind)
+            made._key = known.key
+            return made
+    return _dispatched(kind, func, args, kwargs, key)
+
+
+def _quick_key(kind: Any, func: OpOverload, args: Sequence[Any]) -> Any:
+    """What says how a call is computed, of DTensors and numbers alone, the first a DTensor; else None."""
+    key: list[Any] = [func]
+    for a in args:
+        cls = type(a)
+        if cls is kind:
+            if a._source is not None:
+                return None
+            key.append(a._key or a._identified())
+        elif cls is int or cls is float or cls is bool:
+            key += (cls, a)
+        else:
+            return None
+    return tuple(key) if args and type(args[0]) is kind else None
+
+
+def _dispatched(kind: Any, func: OpOverload, args: Sequence[Any], kwargs: dict[str, Any], key: Any) -> Any:
+    positional, named = func.bind(*args, **kwargs)
+    values = [*positional, *named.values()]
+    places = places_of(values)
+    tensors = [_at(values, place) for place in places]
+    mesh = _mesh_of(kind, func, tensors)
+    if func.op_class == "random":
+        return _on_the_whole(kind, func, values, places, tensors, mesh, drawn=True)
+    if rule_of(func) is None:
+        return _without_rule(kind, func, values, places, tensors, mesh, key)
+    made = decomposed(func, values)
+    if made is not NotImplemented:
+        return made
+    return _planned(kind, func, values, places, tensors, mesh, key)
+
+
+def _at(values: Sequence[Any], place: Place) -> Tensor:
+    value = values[place.argument]
+    found: Tensor = value if place.item is None else value[place.item]
+    return found
+
+
+def _mesh_of(kind: Any, func: OpOverload, tensors: Sequence[Tensor]) -> Any:
+    """The mesh that all tensors lie on."""
+    mesh = None
+    for t in tensors:
+        if not isinstance(t, kind):
+            if t.requires_grad and t.numel() > 1:
+                raise RuntimeError(
+                    f"{func.name()} got mixed Tensor and DTensor: a plain tensor of shape {list(t.shape)} requires grad, and "
+                    "ranks would not agree on its gradient; make it a DTensor with distribute_tensor() or DTensor.from_local()."
+                )
+            continue
+        if mesh is None:
+            mesh = t._mesh
+        elif mesh is not t._mesh and mesh != t._mesh:
+            raise RuntimeError(
+                f"{func.name()} gets DTensors on different meshes, {mesh} and {t._mesh}; redistribution between meshes "
+                "is not there: call full_tensor() and distribute_tensor() first."
+            )
+    return mesh
+
+
+def _without_rule(
+    kind: Any,
+    func: OpOverload,
+    values: list[Any],
+    places: list[Place],
+    tensors: list[Tensor],
+    mesh: Any,
+    key: Any,
+) -> Any:
+    """Parts of a composite; what reads values; replicated tensors."""
+    if named_rule(func) in _READS_VALUES:
+        made = run(func, with_tensors(values, places, [_whole(kind, t) for t in tensors]))
+        replicated = (Replicate(),) * mesh.ndim
+        return kind._of_local(made, mesh, replicated) if isinstance(made, Tensor) else made
+    if func.op_class == "decompose":
+        with _Replicated(kind, mesh) as mode:
+            made = func.decompose(*values[: signature(func).by_place], **_named(func, values))
+        if made is not NotImplemented:
+            if key is not None and not mode.was_used:
+                _remember(key, None)
+            return made
+    return _planned(kind, func, values, places, tensors, mesh)
+
+
+def _planned(
+    kind: Any,
+    func: OpOverload,
+    values: list[Any],
+    places: list[Place],
+    tensors: list[Tensor],
+    mesh: Any,
+    key: Any = None,
+) -> Any:
+    replicated = (Replicate(),) * mesh.ndim
+    kinds = [kind_of(t) for t in tensors]
+    layouts: list[Layout] = [t._placements if isinstance(t, kind) else replicated for t in tensors]
+    plan = planned(func, values, mesh, places, kinds, layouts)
+    if plan.whole:
+        return _on_the_whole(kind, func, values, places, tensors, mesh)
+    made = _by_plan(kind, func, plan, values, places, tensors, layouts)
+    if key is not None and _is_quick(func, plan, made):
+        assert plan.outputs is not None and plan.results is not None
+        _remember(key, _Quick(plan.outputs[0], plan.results[0], made._identified()))
+    return made
+
+
+def _remember(key: Any, how: _Quick | None) -> None:
+    if len(_quick) >= _MOST:
+        _quick.clear()
+    _quick[key] = how
+
+
+def _is_quick(func: OpOverload, plan: Plan, made: Any) -> bool:
+    about = signature(func)
+    plain = not about.is_view and not about.written and isinstance(made, Tensor)
+    return plain and plan.outputs is not None and plan.values is None and not plan.moved
+
+
+def _named(func: OpOverload, values: list[Any]) -> dict[str, Any]:
+    about = signature(func)
+    return dict(zip(about.names[about.by_place :], values[about.by_place :]))
+
+
+def _whole(kind: Any, t: Tensor) -> Tensor:
+    """All of a tensor, on every rank."""
+    if not isinstance(t, kind):
+        return t
+    return redistributed(local_of(t), t._mesh, t.shape, t._placements, (Replicate(),) * t._mesh.ndim)
+
+
+def _by_plan(
+    kind: Any,
+    func: OpOverload,
+    plan: Plan,
+    values: list[Any],
+    places: list[Place],
+    tensors: list[Tensor],
+    layouts: list[Layout],
+) -> Any:
+    local = []
+    for t, old, new in zip(tensors, layouts, plan.inputs):
+        mine = local_of(t) if isinstance(t, kind) else t
+        local.append(mine if old == new else redistributed(mine, plan.mesh, t.shape, old, new))
+    if signature(func).is_view:
+        return _view(kind, func, plan, values, places, tensors, local)
+    made = run(func, with_tensors(plan.values or values, places, local))
+    return _wrapped(kind, func, plan, values, made)
+
+
+def _view(
+    kind: Any,
+    func: OpOverload,
+    plan: Plan,
+    values: list[Any],
+    places: list[Place],
+    tensors: list[Tensor],
+    local: list[Tensor],
+) -> Any:
+    """A view of a tensor, or of a copy of it where it has to be redistributed, or its local tensor has no such view."""
+    base, replica = tensors[0], local[0]
+
+    def seen(mine: Tensor) -> Tensor:
+        if plan.as_view:
+            assert plan.local_results is not None
+            return mine.view(plan.local_results[0])
+        view: Tensor = run(func, with_tensors(plan.values or values, places, [mine, *local[1:]]))
+        return view
+
+    try:
+        made = seen(replica)
+    except RuntimeError:
+        if replica.is_contiguous():
+            raise
+        replica = replica.contiguous()
+        made = seen(replica)
+    view = _wrapped(kind, func, plan, values, made, base if isinstance(base, kind) else None)
+    if isinstance(base, kind) and replica is not base._local_tensor:
+        view._source = Source(base, plan.inputs[0], replica, seen)
+    return view
+
+
+def _wrapped(kind: Any, func: OpOverload, plan: Plan, values: list[Any], made: Any, base: Any = None) -> Any:
+    """The results of a local call as tensors on the mesh; those that are written arguments as those."""
+    about = signature(func)
+    if not isinstance(made, (Tensor, list, tuple)):
+        return made
+    replicated = (Replicate(),) * plan.mesh.ndim
+    results = []
+    for i, x in enumerate(results_of(made)):
+        argument = about.of_argument[i] if i < len(about.of_argument) else None
+        if argument is not None:
+            results.append(_written(kind, values[argument]))
+        elif not isinstance(x, Tensor):
+            results.append(x)
+        elif plan.outputs is None or plan.results is None or plan.local_results is None:
+            results.append(kind._of_local(x, plan.mesh, replicated))
+        else:
+            if list(x.shape) != plan.local_results[i]:
+                raise AssertionError(
+                    f"The sharding rule of {func.name()} is wrong: the local result has the shape {list(x.shape)}, "
+                    f"not {plan.local_results[i]}, where the whole has {list(plan.results[i].shape)}."
+                )
+            if base is not None:
+                results.append(kind._view_of(base, x, plan.outputs[i], plan.results[i], about.is_detached))
+            else:
+                results.append(kind._of_kind(x, plan.mesh, plan.outputs[i], plan.results[i]))
+    if isinstance(made, (list, tuple)):
+        return type(made)(results) if type(made) in (list, tuple) else tuple(results)
+    return results[0]
+
+
+def _written(kind: Any, t: Any) -> Any:
+    """A written argument, after the write."""
+    if isinstance(t, kind):
+        was_written(t)
+    return t
+
+
+def _on_the_whole(
+    kind: Any,
+    func: OpOverload,
+    values: list[Any],
+    places: list[Place],
+    tensors: list[Tensor],
+    mesh: Any,
+    drawn: bool = False,
+) -> Any:
+    """Computes the whole on every rank, and brings what was written back to where it lies.
+
+    `drawn`: random numbers are those of the first rank, so that ranks need no seed in common.
+    """
+    about = signature(func)
+    replicated = (Replicate(),) * mesh.ndim
+    whole = []
+    for t, place in zip(tensors, places):
+        x = _whole(kind, t)
+        mine = local_of(t) if isinstance(t, kind) else t
+        whole.append(x.clone() if place.argument in about.written and x is mine else x)
+    made = run(func, with_tensors(values, places, whole))
+    for t, x, place in zip(tensors, whole, places):
+        if place.argument in about.written and isinstance(t, kind):
+            x = agreed(x, mesh) if drawn else x
+            t._local_tensor.copy_(redistributed(x, mesh, t.shape, replicated, t._placements))
+            was_written(t)
+    results = []
+    for i, x in enumerate(results_of(made)):
+        argument = about.of_argument[i] if i < len(about.of_argument) else None
+        if argument is not None:
+            results.append(values[argument])
+            continue
+        first = next((t for t in tensors if isinstance(t, kind)), None)
+        x = agreed(x, mesh) if drawn else x
+        cut = (
+            drawn
+            and first is not None
+            and first.shape == x.shape
+            and not any(p.is_partial() for p in first._placements)
+        )
+        layout = first._placements if cut and first is not None else replicated
+        mine = redistributed(x, mesh, x.shape, replicated, layout)
+        results.append(kind._of_kind(mine, mesh, layout, kind_of(x)))
+    return tuple(results) if isinstance(made, (list, tuple)) else results[0]
+
+
+def agreed(x: Tensor, mesh: Any) -> Tensor:
+    """The first rank's tensor."""
+    for dim in range(mesh.ndim):
+        x = mica.ops.collectives.broadcast(x.contiguous(), mesh.get_group(dim).handle, 0)
+    return x

@@ -1,0 +1,31 @@
+"""Where a rank's part of a tensor begins and how large it is.
+
+A dimension of size S that n ranks cut has ceil(S / n) elements on each rank as far as they go. Where several
+dimensions of a mesh cut the same dimension, each cuts what those before it have left.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from mica.distributed.tensor.placement_types import Placement, Shard
+
+
+def part(size: int, ranks: int, rank: int) -> tuple[int, int]:
+    """The size and the beginning of a rank's part."""
+    whole = -(-size // ranks)
+    begin = min(whole * rank, size)
+    return min(whole, size - begin), begin
+
+
+def local_box(
+    shape: Sequence[int], mesh_shape: Sequence[int], here: Sequence[int], placements: Sequence[Placement]
+) -> tuple[list[int], list[int]]:
+    """The sizes and the offsets of the part at the coordinates `here`."""
+    sizes, offsets = list(shape), [0] * len(shape)
+    for ranks, rank, placement in zip(mesh_shape, here, placements):
+        if isinstance(placement, Shard):
+            size, begin = part(sizes[placement.dim], ranks, rank)
+            sizes[placement.dim] = size
+            offsets[placement.dim] += begin
+    return sizes, offsets

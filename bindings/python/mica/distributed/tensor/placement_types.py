@@ -1,0 +1,156 @@
+"""How a tensor lies on the ranks of one dimension of a mesh: cut, whole on each, or to be reduced."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+__all__ = ["Partial", "Placement", "Replicate", "Shard"]
+
+REDUCTIONS = ("sum", "avg", "product", "min", "max")
+
+
+class Placement:
+    """How a tensor lies on the ranks of one dimension of a mesh.
+
+    As `torch.distributed.tensor.placement_types.Placement`; use `Shard`, `Replicate` and `Partial`.
+
+    Example:
+        >>> mica.distributed.tensor.Shard(0).is_shard()
+        True
+    """
+
+    def is_shard(self, dim: int | None = None) -> bool:
+        """Says whether the tensor is cut.
+
+        Args:
+            dim (int, optional): Along this dimension. Default: None, along any.
+
+        Returns:
+            bool: True of a Shard.
+        """
+        return False
+
+    def is_replicate(self) -> bool:
+        """Says whether each rank has the whole tensor.
+
+        Returns:
+            bool: True of a Replicate.
+        """
+        return False
+
+    def is_partial(self, reduce_op: str | None = None) -> bool:
+        """Says whether the tensor is what the ranks' tensors give when they are reduced.
+
+        Args:
+            reduce_op (str, optional): By this reduction. Default: None, by any.
+
+        Returns:
+            bool: True of a Partial.
+        """
+        return False
+
+
+@dataclasses.dataclass(frozen=True)
+class Shard(Placement):
+    """The tensor is cut along a dimension, and each rank has one part.
+
+    As `torch.distributed.tensor.Shard`. Of size S, n ranks have ceil(S / n) elements each, as far as they go: the last
+    ones have fewer, or none.
+
+    Args:
+        dim (int): The dimension; negative ones count from the last.
+
+    Example:
+        >>> mica.distributed.tensor.Shard(1)
+        Shard(dim=1)
+    """
+
+    dim: int
+
+    def is_shard(self, dim: int | None = None) -> bool:  # noqa: D102
+        return dim is None or self.dim == dim
+
+    def __str__(self) -> str:
+        return f"S({self.dim})"
+
+
+@dataclasses.dataclass(frozen=True)
+class Replicate(Placement):
+    """Each rank has the whole tensor.
+
+    As `torch.distributed.tensor.Replicate`.
+
+    Example:
+        >>> mica.distributed.tensor.Replicate()
+        Replicate()
+    """
+
+    def is_replicate(self) -> bool:  # noqa: D102
+        return True
+
+    def __str__(self) -> str:
+        return "R"
+
+
+@dataclasses.dataclass(frozen=True)
+class Partial(Placement):
+    """The tensor is what the ranks' tensors give when they are reduced element by element.
+
+    As `torch.distributed.tensor.Partial`.
+
+    Args:
+        reduce_op (str): "sum", "avg", "product", "min" or "max". Default: "sum".
+
+    Raises:
+        ValueError: There is no such reduction.
+
+    Example:
+        >>> mica.distributed.tensor.Partial()
+        Partial(sum)
+    """
+
+    reduce_op: str = "sum"
+
+    def __post_init__(self) -> None:
+        if self.reduce_op not in REDUCTIONS:
+            raise ValueError(
+                f"Partial's `reduce_op` ({self.reduce_op!r}) is none of {', '.join(REDUCTIONS)}."
+            )
+
+    def is_partial(self, reduce_op: str | None = None) -> bool:  # noqa: D102
+        return reduce_op is None or self.reduce_op == reduce_op
+
+    def __repr__(self) -> str:
+        return f"Partial({self.reduce_op})"
+
+    def __str__(self) -> str:
+        return f"P({self.reduce_op})"
+
+
+def normalized(placements: Any, mesh: Any, ndim: int | None, call: str) -> tuple[Placement, ...]:
+    """One placement for each dimension of the mesh, with dimensions from 0; None: replicated.
+
+    `ndim` is of the tensor that they are for, None where it is not known.
+    """
+    if placements is None:
+        return (Replicate(),) * mesh.ndim
+    given = (placements,) if isinstance(placements, Placement) else tuple(placements)
+    if len(given) != mesh.ndim:
+        raise ValueError(
+            f"{call}: `placements` are ({len(given)}), and `device_mesh` has ({mesh.ndim}) dimensions; give one for each."
+        )
+    made: list[Placement] = []
+    for placement in given:
+        if not isinstance(placement, Placement):
+            raise TypeError(
+                f"{call}: the placement ({placement!r}) is no Placement; give Shard(dim), Replicate() or Partial()."
+            )
+        if isinstance(placement, Shard) and ndim is not None:
+            if not -ndim <= placement.dim < ndim:
+                raise IndexError(
+                    f"{call}: {placement!r} is beyond the ({ndim}) dimensions of the tensor; expected -{ndim} to {ndim - 1}."
+                )
+            placement = Shard(placement.dim % ndim)
+        made.append(placement)
+    return tuple(made)
