@@ -8,7 +8,7 @@ from mica import nn
 found = []
 
 
-def rank(r):
+def rank(r: int) -> None:
     mica.distributed.init_process_group("threads", rank=r, world_size=4, group_name="dtensor")
     # snippet: dtensor
     from mica.distributed.tensor import Replicate, Shard, distribute_tensor, init_device_mesh

@@ -7,8 +7,9 @@ import itertools
 from typing import Any
 
 import pytest
+import ranks as rank_threads
 from layouts import laid
-from ranks import on_all
+from ranks import ENGINES, on_all
 
 import mica
 from mica import nn, optim
@@ -28,11 +29,17 @@ def mesh_of(*shape: int) -> Any:
     return init_device_mesh("cpu", shape)
 
 
+@pytest.fixture(params=ENGINES)
+def engine(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Both engines: layouts are tried with each, rules with threads."""
+    monkeypatch.setattr(rank_threads, "engine", request.param)
+
+
 # ---- layouts
 
 
 @pytest.mark.parametrize("ranks", [2, 3])
-def test_each_layout_becomes_each_other(ranks: int) -> None:
+def test_each_layout_becomes_each_other(ranks: int, engine: None) -> None:
     def f(r: int) -> None:
         mesh = mesh_of(ranks)
         for shape, old, new in itertools.product(SHAPES, PLACEMENTS, PLACEMENTS):
@@ -46,6 +53,22 @@ def test_each_layout_becomes_each_other(ranks: int) -> None:
             assert mica.equal(moved.full_tensor() * scale, x), (shape, old, new)
 
     on_all(ranks, f)
+
+
+def test_elements_of_every_dtype_travel_and_not_a_number_is_the_extreme(engine: None) -> None:
+    def f(r: int) -> None:
+        mesh = mesh_of(2)
+        for dtype in (mica.bool, mica.uint8, mica.int64, mica.bfloat16, mica.float16, mica.complex64):
+            x = mica.tensor([[0, 1, 2], [1, 0, 3], [0, 0, 1]]).to(dtype)
+            cut = distribute_tensor(x, mesh, [Shard(0)])
+            assert mica.equal(cut.redistribute(placements=[Shard(1)]).full_tensor(), x)
+        bits = distribute_tensor(mica.tensor([False, False, True]), mesh, [Shard(0)])
+        assert bool(bits.any()) and not bool(bits.all()) and bits.any().placements == (Partial("max"),)
+        odd = distribute_tensor(mica.tensor([1.0, 2.0, float("nan")]), mesh, [Shard(0)])
+        assert odd.amax().placements == (Partial("max"),)
+        assert bool(odd.amax().full_tensor().isnan()) and bool(odd.amin().full_tensor().isnan())
+
+    on_all(2, f)
 
 
 def test_dimensions_of_a_mesh_that_cut_the_same_dimension_cut_one_after_the_other() -> None:

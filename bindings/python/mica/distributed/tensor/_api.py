@@ -28,14 +28,6 @@ Layout = tuple[Placement, ...]
 _identities: dict[Any, int] = {}
 
 
-def contiguous_strides(shape: Sequence[int]) -> tuple[int, ...]:
-    strides, step = [], 1
-    for size in reversed(shape):
-        strides.append(step)
-        step *= max(size, 1)
-    return tuple(strides[::-1])
-
-
 def _strides_like(local: Tensor, shape: Sequence[int]) -> tuple[int, ...]:
     """The strides of a dense tensor of this shape whose dimensions lie in the order of the local one's."""
     order = sorted(range(len(shape)), key=lambda d: (-local.stride(d), d))
@@ -110,14 +102,14 @@ class DTensor(Tensor):
         return cls._of_kind(local, mesh, placements, kind_of(local))
 
     def _identified(self) -> int:
-        """A number that tensors of this layout, shape, strides and dtype have, and no others."""
-        about = (self._mesh, self._placements, kind_of(self))
+        """A number that tensors of this layout, place, shape, strides and dtype have, and no others; 0 for views of copies."""
+        if self._source is not None:
+            return 0
+        about = (self._mesh, self._mesh.get_coordinate(), self._placements, kind_of(self))
         self._key = _identities.setdefault(about, len(_identities) + 1)
         return self._key
 
-    @classmethod
-    def __mica_dispatch__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        return dispatch(DTensor, func, args, kwargs or {})
+    __mica_dispatch__ = classmethod(dispatch)
 
     @staticmethod
     def from_local(

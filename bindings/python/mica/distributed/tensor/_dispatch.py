@@ -48,52 +48,80 @@ class _Replicated(DispatchMode):
 
 
 class _Quick(NamedTuple):
-    """How a call is computed that needs no redistribution and gives one new tensor."""
+    """How a call is computed that needs no redistribution and gives one tensor."""
 
-    layout: Layout
-    kind: Kind
-    key: int  # of the result
+    way: int  # one of those below
+    layout: Layout = ()
+    kind: Kind | None = None
+    key: int = 0  # of the result
+    sizes: Any = ()  # of a view's local tensor
+    device: Any = None
 
 
-# Such calls by what their arguments say; None: a composite's parts, which make no tensor of nothing.
-_quick: dict[Any, _Quick | None] = {}
+_NEW, _WRITTEN, _RESHAPED, _PARTS = range(4)
+# Such calls by what their arguments say.
+_quick: dict[Any, _Quick] = {}
 
 
-def dispatch(kind: Any, func: OpOverload, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
-    """An operator's result; `kind` is the class DTensor.
+def dispatch(kind: Any, func: OpOverload, types: Any, args: Sequence[Any] = (), kwargs: Any = None) -> Any:
+    """An operator's result: `__mica_dispatch__` of `kind`, the class DTensor.
 
     Raises:
         NotImplementedError: The operator has no rule, and a tensor is not replicated.
         RuntimeError: Tensors lie on different meshes, or a plain tensor that requires grad is among them.
     """
-    key: Any = None
-    if not kwargs:
-        key = _quick_key(kind, func, args)
-        if key in _quick:
-            known = _quick[key]
-            if known is None:
-                return func._operator._decompose(args, kwargs)
-            local = func._operator(*[a._local_tensor if type(a) is kind else a for a in args])
-            made = kind._of_kind(local, args[0]._mesh, known.layout, known.kind)
-            made._key = known.key
-            return made
-    return _dispatched(kind, func, args, kwargs, key)
+    key = None if kwargs else _quick_key(kind, func, args)
+    if key is None:
+        return _dispatched(kind, func, args, kwargs or {}, None)
+    known = _quick.get(key)
+    if known is None:
+        return _dispatched(kind, func, args, {}, key)
+    first = args[0]
+    if known.way == _NEW:
+        made = func._operator(*[a._local_tensor if type(a) is kind else a for a in args])
+        if made.dtype != known.kind[2]:  # the default dtype is another one
+            return _dispatched(kind, func, args, {}, None)
+        new = kind._make_wrapper_subclass(
+            kind, known.kind[0], known.kind[1], None, None, known.kind[2], None, known.device
+        )
+        new._local_tensor, new._mesh, new._placements, new._key = made, first._mesh, known.layout, known.key
+        return new
+    if known.way == _PARTS:
+        made = func._operator._decompose(args, {})
+        return kind._of_local(made, first._mesh, known.layout) if type(made) is Tensor else made
+    if known.way == _WRITTEN:
+        func._operator(*[a._local_tensor if type(a) is kind else a for a in args])
+        was_written(first)
+        return first
+    try:
+        made = first._local_tensor.view(known.sizes)
+    except RuntimeError:  # not in order, as another one of its layout was
+        return _dispatched(kind, func, args, {}, None)
+    view = kind._view_of(first, made, known.layout, known.kind)
+    view._key = known.key
+    return view
 
 
 def _quick_key(kind: Any, func: OpOverload, args: Sequence[Any]) -> Any:
     """What says how a call is computed, of DTensors and numbers alone, the first a DTensor; else None."""
+    if not args or type(args[0]) is not kind:
+        return None
     key: list[Any] = [func]
     for a in args:
         cls = type(a)
         if cls is kind:
-            if a._source is not None:
+            identity = a._key or a._identified()
+            if not identity:
                 return None
-            key.append(a._key or a._identified())
+            key.append(identity)
         elif cls is int or cls is float or cls is bool:
-            key += (cls, a)
+            key.append(cls)
+            key.append(a)
+        elif cls is list and all(type(i) is int for i in a):
+            key.append(tuple(a))
         else:
             return None
-    return tuple(key) if args and type(args[0]) is kind else None
+    return tuple(key)
 
 
 def _dispatched(kind: Any, func: OpOverload, args: Sequence[Any], kwargs: dict[str, Any], key: Any) -> Any:
@@ -158,7 +186,7 @@ def _without_rule(
             made = func.decompose(*values[: signature(func).by_place], **_named(func, values))
         if made is not NotImplemented:
             if key is not None and not mode.was_used:
-                _remember(key, None)
+                _remember(key, _Quick(_PARTS, (Replicate(),) * mesh.ndim))
             return made
     return _planned(kind, func, values, places, tensors, mesh)
 
@@ -179,22 +207,33 @@ def _planned(
     if plan.whole:
         return _on_the_whole(kind, func, values, places, tensors, mesh)
     made = _by_plan(kind, func, plan, values, places, tensors, layouts)
-    if key is not None and _is_quick(func, plan, made):
-        assert plan.outputs is not None and plan.results is not None
-        _remember(key, _Quick(plan.outputs[0], plan.results[0], made._identified()))
+    if key is not None and isinstance(made, kind):
+        _remember(key, _way(func, plan, made))
     return made
 
 
 def _remember(key: Any, how: _Quick | None) -> None:
+    if how is None:
+        return
     if len(_quick) >= _MOST:
         _quick.clear()
     _quick[key] = how
 
 
-def _is_quick(func: OpOverload, plan: Plan, made: Any) -> bool:
+def _way(func: OpOverload, plan: Plan, made: Any) -> _Quick | None:
+    """How a call is computed the next time, where that is quick."""
     about = signature(func)
-    plain = not about.is_view and not about.written and isinstance(made, Tensor)
-    return plain and plan.outputs is not None and plan.values is None and not plan.moved
+    if plan.moved or plan.outputs is None or plan.results is None or plan.local_results is None:
+        return None
+    if about.written:
+        return _Quick(_WRITTEN) if about.of_argument == [0] and plan.values is None else None
+    identity = made._identified()
+    if not about.is_view and plan.values is None:
+        device = made._local_tensor.device
+        return _Quick(_NEW, plan.outputs[0], plan.results[0], identity, device=device)
+    if plan.as_view and identity and not about.is_detached:
+        return _Quick(_RESHAPED, plan.outputs[0], plan.results[0], identity, plan.local_results[0])
+    return None
 
 
 def _named(func: OpOverload, values: list[Any]) -> dict[str, Any]:

@@ -8,10 +8,10 @@ from typing import Any
 import mica
 from mica._C import Tensor
 from mica.distributed.device_mesh import DeviceMesh
-from mica.distributed.tensor._api import DTensor, contiguous_strides
+from mica.distributed.tensor._api import DTensor
 from mica.distributed.tensor._call import Kind
 from mica.distributed.tensor._dispatch import agreed
-from mica.distributed.tensor._layout import local_box
+from mica.distributed.tensor._layout import contiguous_strides, local_box
 from mica.distributed.tensor._moves import redistributed
 from mica.distributed.tensor.placement_types import Placement, Replicate, normalized
 

@@ -18,6 +18,15 @@ def part(size: int, ranks: int, rank: int) -> tuple[int, int]:
     return min(whole, size - begin), begin
 
 
+def contiguous_strides(shape: Sequence[int]) -> tuple[int, ...]:
+    """The strides of a tensor of this shape whose elements lie in order."""
+    strides, step = [], 1
+    for size in reversed(shape):
+        strides.append(step)
+        step *= max(size, 1)
+    return tuple(strides[::-1])
+
+
 def local_box(
     shape: Sequence[int], mesh_shape: Sequence[int], here: Sequence[int], placements: Sequence[Placement]
 ) -> tuple[list[int], list[int]]:

@@ -11,7 +11,7 @@ from typing import Any
 
 import mica
 from mica._C import Tensor
-from mica.distributed.tensor._layout import local_box, part
+from mica.distributed.tensor._layout import contiguous_strides, local_box, part
 from mica.distributed.tensor.placement_types import Partial, Placement, Replicate, Shard
 
 _IDENTITY = {"sum": 0, "product": 1}
@@ -31,7 +31,7 @@ class _Line:
         if rows.shape[0] < whole:
             rows = mica.cat([rows, rows.new_zeros((whole - rows.shape[0], *rows.shape[1:]))])
         all_rows: Tensor = mica.ops.collectives.all_gather(_plain(rows), self.group)
-        return all_rows[:size].movedim(0, dim).contiguous()
+        return _in_order(all_rows[:size].movedim(0, dim))
 
     def cut(self, local: Tensor, dim: int) -> Tensor:
         """Replicate to Shard(dim)."""
@@ -52,7 +52,7 @@ class _Line:
         mine = _as_numbers(
             rows, lambda x: mica.ops.collectives.reduce_scatter(_plain(x), self.group, reduction)
         )
-        return mine[: part(size, self.ranks, self.rank)[0]].movedim(0, dim).contiguous()
+        return _in_order(mine[: part(size, self.ranks, self.rank)[0]].movedim(0, dim))
 
     def turned(self, local: Tensor, old: int, new: int, size: int) -> Tensor:
         """Shard(old) to Shard(new): `size` is that of `old`, of all parts together."""
@@ -80,6 +80,13 @@ class _Line:
 def _plain(x: Tensor) -> Tensor:
     """What collectives take: in order, and no view that is read the other way."""
     return x.resolve_conj().resolve_neg().contiguous()
+
+
+def _in_order(x: Tensor) -> Tensor:
+    """Contiguous, with the strides of dimensions of size 1 too, which view(dtype) asks for."""
+    x = x.contiguous()
+    strides = contiguous_strides(x.shape)
+    return x if x.stride() == strides else x.as_strided(x.shape, strides)
 
 
 def _as_numbers(x: Tensor, reduce: Any) -> Tensor:

@@ -195,7 +195,15 @@ def planned(
     for place in places:
         if place.item is not None:
             others[place.argument] = len(values[place.argument])
-    key = (func, id(mesh), tuple(kinds), tuple(layouts), tuple(places), _hashable(others))
+    key = (
+        func,
+        id(mesh),
+        tuple(kinds),
+        tuple(layouts),
+        tuple(places),
+        _hashable(others),
+        mica.get_default_dtype(),
+    )
     found = _plans.get(key)
     if found is None:
         if len(_plans) >= _MOST:

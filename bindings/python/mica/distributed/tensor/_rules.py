@@ -33,6 +33,7 @@ from mica.distributed.tensor._class_data import (
     reduction_of,
 )
 from mica.distributed.tensor._equations import Equation, Index
+from mica.distributed.tensor._layout import contiguous_strides
 from mica.distributed.tensor.placement_types import REDUCTIONS
 
 Rule = Callable[[Call], "Equation | None"]
@@ -163,20 +164,12 @@ def _in_bytes(shape: Sequence[int], strides: Sequence[int], dtype: Any) -> list[
     return [(size, stride * dtype.itemsize) for size, stride in zip(shape, strides)]
 
 
-def _in_order(shape: Sequence[int]) -> list[int]:
-    strides, step = [], 1
-    for size in reversed(shape):
-        strides.append(step)
-        step *= max(size, 1)
-    return strides[::-1]
-
-
 def _seen(call: Call) -> tuple[list[tuple[int, int]], list[tuple[int, int]], bool]:
     """Sizes and strides of the first tensor in order, and of what the view makes of it; whether it shows other elements."""
     kind = call.kinds[0]
     ordered = mica.empty(kind.shape, dtype=kind.dtype, device="meta")
     view = run(call.func, with_tensors(call.values, call.places[:1], [ordered]))
-    before = _in_bytes(kind.shape, _in_order(kind.shape), kind.dtype)
+    before = _in_bytes(kind.shape, contiguous_strides(kind.shape), kind.dtype)
     return before, _in_bytes(view.shape, view.stride(), view.dtype), view.is_conj() or view.is_neg()
 
 
