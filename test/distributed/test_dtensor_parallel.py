@@ -88,6 +88,41 @@ def test_a_block_trains_as_one_that_is_not_cut(plan: str, ranks: int) -> None:
             assert mica.allclose(a, b, atol=1e-5)
 
 
+class Attention(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.q, self.k, self.v, self.out = (nn.Linear(8, 8) for _ in range(4))
+
+    def forward(self, x: Any) -> Any:
+        heads = [layer(x).unflatten(-1, (4, 2)).transpose(1, 2) for layer in (self.q, self.k, self.v)]
+        mixed = nn.functional.scaled_dot_product_attention(*heads, is_causal=True)
+        return self.out(mixed.transpose(1, 2).flatten(2))
+
+
+def test_attention_computes_its_heads_apart() -> None:
+    mica.manual_seed(0)
+    plain, x = Attention(), mica.randn(2, 3, 8)
+    nets = [copy.deepcopy(plain) for _ in range(2)]
+    wanted = plain(x)
+    wanted.square().sum().backward()
+    nn.utils.clip_grad_norm_(plain.parameters(), 1.0)
+
+    def f(r: int) -> None:
+        columns = {name: ColwiseParallel(use_local_output=False) for name in "qkv"}
+        mesh = init_device_mesh("cpu", (2,))
+        net = parallelize_module(nets[r], mesh, {**columns, "out": RowwiseParallel()})
+        heads = net.q(x).unflatten(-1, (4, 2)).transpose(1, 2)
+        assert nn.functional.scaled_dot_product_attention(heads, heads, heads).placements == (Shard(1),)
+        found = net(x)
+        assert mica.allclose(found, wanted, atol=1e-5)
+        found.square().sum().backward()
+        nn.utils.clip_grad_norm_(net.parameters(), 1.0)
+        for p, q in zip(net.parameters(), plain.parameters()):
+            assert mica.allclose(p.grad.full_tensor(), q.grad, atol=1e-6)
+
+    on_all(2, f)
+
+
 def test_layers_hold_their_part_alone() -> None:
     def f(r: int) -> None:
         mesh = init_device_mesh("cpu", (2,))

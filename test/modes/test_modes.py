@@ -219,6 +219,11 @@ def test_operators_refuse_a_wrapper_without_dispatch() -> None:
         (lambda: mica.Tensor._make_wrapper_subclass(Wrapped, (2**62, 2**62)), RuntimeError, "bytes"),
         (lambda: mica.Tensor._make_wrapper_subclass(Wrapped, "two"), TypeError, "list of ints"),
         (
+            lambda: mica.Tensor._make_wrapper_subclass(Wrapped, (2,), view_of=2),
+            TypeError,
+            "`view_of` .* is a Tensor",
+        ),
+        (
             lambda: mica.Tensor._make_wrapper_subclass(Wrapped, (2,), dispatch_sizes_strides_policy="sizes"),
             NotImplementedError,
             "not supported",
@@ -365,3 +370,24 @@ def test_overridable_functions_have_names() -> None:
         assert all(overrides.resolve_name(f) for f in space)
     assert overrides.resolve_name(mica.Tensor.shape.__get__) == "mica.Tensor.shape.__get__"
     assert overrides.resolve_name(mica.ops.mica.add.Tensor) == "mica.add.Tensor"
+
+
+def test_a_wrapper_that_is_a_view_of_another_shares_its_versions() -> None:
+    base = Wrapped(mica.ones(3, 2))
+    view = mica.Tensor._make_wrapper_subclass(Wrapped, (3,), (2,), 1, view_of=base)
+    assert view._base is base and view._is_view()
+    mica.autograd.graph.increment_version(view)
+    assert base._version == view._version == 1
+    detached = mica.Tensor._make_wrapper_subclass(Wrapped, (3,), (2,), 1, view_of=base, detached=True)
+    assert not detached._is_view() and detached._version == 1
+    with pytest.raises(RuntimeError):
+        mica.Tensor._make_wrapper_subclass(Wrapped, (4,), (2,), 1, view_of=base)  # leaves the memory
+
+
+def test_operators_tell_layers_what_their_entries_say() -> None:
+    def said(name: str, word: str) -> str | None:
+        return mica.ops.overload(f"mica::{name}")._operator._policy(word)
+
+    assert said("cumsum", "class") == "scan(dim=dim)" == said("cumsum.out", "class")
+    assert said("sum.dim_IntList", "class") == "reduction(dims=dim, keepdim=keepdim, none=all)"
+    assert said("convolution", "batch_rule") == "Convolution" and said("add.Tensor", "class") is None

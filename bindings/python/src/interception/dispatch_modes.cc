@@ -8,6 +8,8 @@
 // grad. Composites with a formula, those without a gradient, and factories are shown whole.
 #include "bindings/python/src/interception/dispatch_modes.h"
 
+#include <optional>
+#include <unordered_map>
 #include <utility>
 
 #include "bindings/python/src/creation/convert.h"
@@ -112,29 +114,48 @@ bool Same(const MicaValue& a, const MicaValue& b) {
   }
 }
 
-bool IsLeftOut(const schema::Argument& a, const MicaValue& v) {
-  return a.default_value && Same(v, schema::Default(a).Borrow());
-}
+// What interceptors get of an operator, made once for each: finding the object and reading the defaults took
+// half of a call. Guarded by the interpreter's lock.
+struct Shown {
+  Ref function;                                // mica.ops.overload(name)
+  std::vector<std::optional<Value>> defaults;  // of the arguments that have one
+
+  static const Shown& Of(const Operator& op) {
+    static auto* const known = new std::unordered_map<const Operator*, Shown>();
+    const auto it = known->find(&op);
+    if (it != known->end()) return it->second;
+    Shown made;
+    const Ref module(CheckCall(PyImport_ImportModule("mica.ops")));
+    const std::string name(op.name());
+    made.function = Ref(CheckCall(PyObject_CallMethod(module.get(), "overload", "s", name.c_str())));
+    for (const schema::Argument& a : op.schema().arguments)
+      made.defaults.push_back(a.default_value ? std::optional<Value>(schema::Default(a)) : std::nullopt);
+    return known->emplace(&op, std::move(made)).first->second;
+  }
+  bool IsLeftOut(size_t i, const MicaValue& v) const {
+    return i < defaults.size() && defaults[i] && Same(v, defaults[i]->Borrow());
+  }
+};
 
 // A call as its interceptor gets it. Arguments that have their defaults are left out: of
 // those with a position the last ones, of keywords all.
 struct Call {
-  Ref function, args, kwargs;
+  const Shown& shown;
+  Ref args, kwargs;
   std::vector<PyObject*> subclasses;  // borrowed from args and kwargs
 
-  Call(const Operator& op, const MicaValue* values, int64_t n) {
+  Call(const Operator& op, const MicaValue* values, int64_t n) : shown(Shown::Of(op)) {
     const schema::FunctionSchema& schema = op.schema();
-    const Ref module(CheckCall(PyImport_ImportModule("mica.ops")));
-    const std::string name(op.name());
-    function = Ref(CheckCall(PyObject_CallMethod(module.get(), "overload", "s", name.c_str())));
     int64_t positional = std::min<int64_t>(schema.NumPositional(), n);
-    while (positional > 0 && IsLeftOut(schema.arguments[positional - 1], values[positional - 1]))
+    while (positional > 0 && shown.IsLeftOut(static_cast<size_t>(positional - 1), values[positional - 1]))
       --positional;
     args = Ref(CheckCall(PyTuple_New(positional)));
     kwargs = Ref(CheckCall(PyDict_New()));
     for (int64_t i = 0; i < n; ++i) {
       const schema::Argument& a = schema.arguments[i];
-      if (i >= positional && (i < schema.NumPositional() || IsLeftOut(a, values[i]))) continue;
+      if (i >= positional &&
+          (i < schema.NumPositional() || shown.IsLeftOut(static_cast<size_t>(i), values[i])))
+        continue;
       Ref value(CheckCall(FromValue(values[i], a.type)));
       Note(value.get());
       if (i < positional)
@@ -174,8 +195,8 @@ Ref AskOne(PyObject* o, const Call& call, PyObject* types) {
   const Ref method = MethodOf(o, Protocol::kDispatch);
   MICA_CHECK_TYPE(method, "A dispatch mode lacks the method __mica_dispatch__; it is of type (", TypeName(o),
                   ").");
-  Ref result(CheckCall(PyObject_CallFunctionObjArgs(method.get(), call.function.get(), types, call.args.get(),
-                                                    call.kwargs.get(), nullptr)));
+  Ref result(CheckCall(PyObject_CallFunctionObjArgs(method.get(), call.shown.function.get(), types,
+                                                    call.args.get(), call.kwargs.get(), nullptr)));
   return result.get() == Py_NotImplemented ? Ref() : result;
 }
 

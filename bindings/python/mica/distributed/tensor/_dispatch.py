@@ -8,7 +8,6 @@ from typing import Any, NamedTuple
 import mica
 from mica._C import Tensor
 from mica.distributed.tensor._call import (
-    Kind,
     Place,
     kind_of,
     places_of,
@@ -52,7 +51,7 @@ class _Quick(NamedTuple):
 
     way: int  # one of those below
     layout: Layout = ()
-    kind: Kind | None = None
+    kind: Any = None
     key: int = 0  # of the result
     sizes: Any = ()  # of a view's local tensor
     device: Any = None
@@ -61,6 +60,7 @@ class _Quick(NamedTuple):
 _NEW, _WRITTEN, _RESHAPED, _PARTS = range(4)
 # Such calls by what their arguments say.
 _quick: dict[Any, _Quick] = {}
+_make_wrapper = Tensor._make_wrapper_subclass
 
 
 def dispatch(kind: Any, func: OpOverload, types: Any, args: Sequence[Any] = (), kwargs: Any = None) -> Any:
@@ -70,58 +70,51 @@ def dispatch(kind: Any, func: OpOverload, types: Any, args: Sequence[Any] = (), 
         NotImplementedError: The operator has no rule, and a tensor is not replicated.
         RuntimeError: Tensors lie on different meshes, or a plain tensor that requires grad is among them.
     """
-    key = None if kwargs else _quick_key(kind, func, args)
-    if key is None:
-        return _dispatched(kind, func, args, kwargs or {}, None)
+    key: Any = None
+    if not kwargs:
+        # What says how a call is computed, of DTensors and numbers alone, the first a DTensor.
+        key = (func,)
+        for a in args:
+            cls = type(a)
+            if cls is kind and (a._key or a._identified()):
+                key += (a._key,)
+            elif len(key) > 1 and (cls is int or cls is float or cls is bool):
+                key += (cls, a)
+            elif len(key) > 1 and cls is list and all(type(i) is int for i in a):
+                key += (tuple(a),)
+            else:
+                key = None
+                break
     known = _quick.get(key)
     if known is None:
-        return _dispatched(kind, func, args, {}, key)
+        return _dispatched(kind, func, args, kwargs or {}, key)
+    way, layout, about, identity, sizes, device = known
     first = args[0]
-    if known.way == _NEW:
-        made = func._operator(*[a._local_tensor if type(a) is kind else a for a in args])
-        if made.dtype != known.kind[2]:  # the default dtype is another one
+    if way == _NEW:
+        local = func._operator(*[a._local_tensor if type(a) is kind else a for a in args])
+        shape, stride, dtype, _ = about
+        if local.dtype is not dtype:  # the default dtype is another one
             return _dispatched(kind, func, args, {}, None)
-        new = kind._make_wrapper_subclass(
-            kind, known.kind[0], known.kind[1], None, None, known.kind[2], None, known.device
-        )
-        new._local_tensor, new._mesh, new._placements, new._key = made, first._mesh, known.layout, known.key
-        return new
-    if known.way == _PARTS:
+        made = _make_wrapper(kind, shape, stride, None, None, dtype, None, device)
+        made._local_tensor = local
+        made._mesh = first._mesh
+        made._placements = layout
+        made._key = identity
+        return made
+    if way == _PARTS:
         made = func._operator._decompose(args, {})
-        return kind._of_local(made, first._mesh, known.layout) if type(made) is Tensor else made
-    if known.way == _WRITTEN:
+        return kind._of_local(made, first._mesh, layout) if type(made) is Tensor else made
+    if way == _WRITTEN:
         func._operator(*[a._local_tensor if type(a) is kind else a for a in args])
         was_written(first)
         return first
     try:
-        made = first._local_tensor.view(known.sizes)
+        local = first._local_tensor.view(sizes)
     except RuntimeError:  # not in order, as another one of its layout was
         return _dispatched(kind, func, args, {}, None)
-    view = kind._view_of(first, made, known.layout, known.kind)
-    view._key = known.key
-    return view
-
-
-def _quick_key(kind: Any, func: OpOverload, args: Sequence[Any]) -> Any:
-    """What says how a call is computed, of DTensors and numbers alone, the first a DTensor; else None."""
-    if not args or type(args[0]) is not kind:
-        return None
-    key: list[Any] = [func]
-    for a in args:
-        cls = type(a)
-        if cls is kind:
-            identity = a._key or a._identified()
-            if not identity:
-                return None
-            key.append(identity)
-        elif cls is int or cls is float or cls is bool:
-            key.append(cls)
-            key.append(a)
-        elif cls is list and all(type(i) is int for i in a):
-            key.append(tuple(a))
-        else:
-            return None
-    return tuple(key)
+    made = kind._view_of(first, local, layout, about)
+    made._key = identity
+    return made
 
 
 def _dispatched(kind: Any, func: OpOverload, args: Sequence[Any], kwargs: dict[str, Any], key: Any) -> Any:

@@ -140,6 +140,23 @@ def index_put(call: Call) -> Equation | None:
     return equation
 
 
+def attention(call: Call) -> Equation:
+    """_flash_attention of [batch, heads, rows, width]: batches, heads, and rows of queries that see all keys."""
+    query, key, mask = (call.slot(name) for name in ("query", "key", "mask"))
+    assert query is not None and key is not None
+    t = None if call.value("is_causal") else "t"
+    rows: dict[str, list[Index]] = {"query": ["b", "h", t, None], "key": ["b", "h", None, None]}
+    rows["value"] = rows["key"]
+    if mask is not None:
+        to = (*call.shapes[query][:3], call.shapes[key][2])
+        rows["mask"] = broadcast(call.shapes[mask], to, ["b", "h", t, None])
+    results: list[list[Index]] = [["b", t, "h", None], ["b", "h", t]]
+    equation = Equation(_by_name(call, rows), results, filled={"b", "h", "t"})
+    if call.shapes[query][1] != call.shapes[key][1]:  # heads of queries share those of keys
+        equation.even = {"h"}
+    return equation
+
+
 def nll_loss(call: Call) -> Equation | None:
     """nll_loss_forward, its losses apart or summed; the mean is made of the sum (see decomposed)."""
     reduction = call.value("reduction")
@@ -245,8 +262,12 @@ def rows(call: Call) -> Equation | None:
     )
 
 
-# Composites whose parts would not know where the result lies.
-WHOLE_COMPOSITES = ("mica::clone", "mica::empty_like")
+# Composites whose parts would not know where the result lies, or would join dimensions that are cut.
+WHOLE_COMPOSITES: dict[str, Rule] = {
+    "mica::clone": copied,
+    "mica::empty_like": copied,
+    "mica::_flash_attention": attention,
+}
 # Operators whose class says less than their word.
 _SILENT = ("Index", "IndexPut", "EmbeddingBackward", "UnfoldBackward")
 
@@ -261,7 +282,6 @@ BY_NAME: dict[str, Rule] = {
     "Convolution": convolution,
     "ConvolutionBackwardInput": convolution_input,
     "ConvolutionBackwardWeight": convolution_weight,
-    "Copied": copied,
     "EmbeddingBackward": embedding_backward,
     "Folded": resampled,
     "Images": images,

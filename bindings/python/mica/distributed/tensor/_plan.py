@@ -45,8 +45,8 @@ def rule_of(func: OpOverload) -> Any:
     by_class = BY_CLASS.get(func.op_class)
     if by_class is not None and not class_is_silent(func):
         return by_class
-    if func.op_class == "decompose" and func.name() not in WHOLE_COMPOSITES:
-        return None
+    if func.op_class == "decompose":
+        return WHOLE_COMPOSITES.get(func.name())
     return BY_NAME.get(named_rule(func) or "") or by_class
 
 
