@@ -17,6 +17,7 @@
 #include "plugins/cpu/engine/iteration.h"
 #include "plugins/cpu/engine/panels.h"
 #include "plugins/cpu/engine/plans/numbers.h"
+#include "plugins/cpu/engine/repeated.h"
 #include "plugins/cpu/engine/scratch.h"
 #include "plugins/cpu/engine/threads.h"
 
@@ -391,21 +392,10 @@ bool RunRepeatedRows(const Bound& bound) {
   return true;
 }
 
-__attribute__((noinline)) void RunGeneral(const Call& call, const Plan& plan) {
-  Bound bound;
-  bound.plan = &plan;
-  bound.call = &call;
+// Runs the plan over the iteration space.
+void RunOver(Bound& bound) {
+  const Plan& plan = *bound.plan;
   Iteration& it = bound.iteration;
-  const MicaTensor* out = call.outputs[0];
-  it.SetSizes(out->dl.shape, out->dl.ndim);
-  if (it.numel == 0) return;
-  for (int r = 0; r < plan.num_results; ++r) it.Add(call.outputs[plan.results[r].index]);
-  for (int v = 0; v < plan.num_varying; ++v) {
-    MICA_PLUGIN_CHECK(plan.varying[v].role == Role::kInput, MICA_ERROR_NOT_IMPLEMENTED,
-                      "A pointwise program of the CPU backend reads tensors alone.");
-    it.Add(call.inputs[plan.varying[v].index]);
-  }
-  it.Normalize();
   if (RunRepeatedRows(bound)) return;
   bool aliased = false;
   for (int k = 0; k < it.num_operands; ++k) {
@@ -422,10 +412,31 @@ __attribute__((noinline)) void RunGeneral(const Call& call, const Plan& plan) {
   const bool by_panels = bound.panels.any();
   ParallelSteps(by_panels ? bound.panels.count() : it.numel,
                 by_panels ? std::max<int64_t>(1, grain / bound.panels.Elements()) : grain,
-                by_panels ? 1 : bound.Piece(), ThreadsOf(call.call),
+                by_panels ? 1 : bound.Piece(), ThreadsOf(bound.call->call),
                 [&bound](int64_t begin, int64_t end) { bound.RunRange(begin, end); });
   if (bound.no_memory) throw std::bad_alloc();
   if (const int flags = bound.flags) ThrowFlags(flags);
+}
+
+__attribute__((noinline)) void RunGeneral(const Call& call, const Plan& plan) {
+  Bound bound;
+  bound.plan = &plan;
+  bound.call = &call;
+  Iteration& it = bound.iteration;
+  const MicaTensor* out = call.outputs[0];
+  it.SetSizes(out->dl.shape, out->dl.ndim);
+  if (it.numel == 0) return;
+  for (int r = 0; r < plan.num_results; ++r) it.Add(call.outputs[plan.results[r].index]);
+  for (int v = 0; v < plan.num_varying; ++v) {
+    MICA_PLUGIN_CHECK(plan.varying[v].role == Role::kInput, MICA_ERROR_NOT_IMPLEMENTED,
+                      "A pointwise program of the CPU backend reads tensors alone.");
+    it.Add(call.inputs[plan.varying[v].index]);
+  }
+  it.Normalize();
+  Repeated repeated;
+  const bool once = repeated.TakeFrom(&it, plan.num_results);
+  RunOver(bound);
+  if (once) repeated.Spread(ThreadsOf(call.call));
 }
 
 }  // namespace

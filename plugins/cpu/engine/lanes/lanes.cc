@@ -2,6 +2,7 @@
 // their own (baseline SSE4); contracts in lanes.h.
 #include "plugins/cpu/engine/lanes/lanes.h"
 
+#include <algorithm>
 #include <cstring>
 
 #include "plugins/cpu/engine/transpose.h"
@@ -172,7 +173,9 @@ void ScatterStrided(void* dst, int64_t stride, const void* src, int64_t size, in
   }
 }
 
-void Splat(void* dst, const void* value, int64_t size, int64_t n) {
+namespace {
+
+void SplatShort(void* dst, const void* value, int64_t size, int64_t n) {
   switch (size) {
     case 1:
       return Fill<uint8_t>(dst, value, n);
@@ -184,6 +187,23 @@ void Splat(void* dst, const void* value, int64_t size, int64_t n) {
       return Fill<uint64_t>(dst, value, n);
     default:
       return Fill<Wide16>(dst, value, n);
+  }
+}
+
+}  // namespace
+
+// What is long is filled by the C library's loops, whose vectors are as wide as the machine's.
+void Splat(void* dst, const void* value, int64_t size, int64_t n) {
+  constexpr int64_t kPiece = 2048;
+  char* to = static_cast<char*>(dst);
+  const int64_t bytes = n * size;
+  if (bytes <= 2 * kPiece) return SplatShort(to, value, size, n);
+  SplatShort(to, value, size, kPiece / size);
+  if (std::memcmp(to, to + 1, static_cast<size_t>(size)) == 0) {
+    std::memset(to, to[0], static_cast<size_t>(bytes));
+  } else {
+    for (int64_t at = kPiece; at < bytes; at += kPiece)
+      copy_bytes(to + at, to, static_cast<size_t>(std::min(kPiece, bytes - at)));
   }
 }
 
