@@ -110,3 +110,53 @@ def test_distances_of_rows(dtype: str) -> None:
             )
             for a, b in zip(ours, theirs):
                 np.testing.assert_allclose(a.numpy(), b.numpy(), few, few, err_msg=f"{rows} {width} {p}")
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("p", [0.0, 1.0, 2.0, float("inf")])
+def test_distances_and_gradients_by_tiles(p: float, dtype: str) -> None:
+    """Rows around a tile of 32 or 16 others, 128 rows that meet it, 64 terms of a sum and 8 or 16 elements."""
+    rng = np.random.default_rng(5)
+    few = 40 * float(np.finfo(dtype).eps)
+    direct = "donot_use_mm_for_euclid_dist"
+    for rows, others, width in (
+        *((5, 3, 1), (17, 33, 3), (129, 15, 7), (1, 70, 8), (70, 1, 9), (31, 129, 16), (40, 200, 17)),
+        *((3, 5, 63), (16, 32, 64), (9, 65, 65), (33, 16, 130), (257, 31, 5), (2, 2, 1000)),
+    ):
+        x, y = (rng.standard_normal((2, n, width)).astype(dtype) for n in (rows, others))
+        y[:, 0] = x[:, -1]  # at no distance
+        w = rng.standard_normal((others, rows)).astype(dtype)
+        found = []
+        for M in (mica, torch):
+            a, b = (M.tensor(v.copy()).requires_grad_() for v in (x, y.transpose(0, 2, 1)))
+            distances = M.cdist(a, b.mT, p, direct)
+            gradients = M.autograd.grad(distances, [a, b], M.tensor(w).t().expand(2, rows, others))
+            found.append([distances.detach().numpy(), *(g.numpy() for g in gradients)])
+        for k, (ours, theirs) in enumerate(zip(*found)):
+            scale = float(np.abs(theirs).max()) + 1
+            np.testing.assert_allclose(ours, theirs, few, few * scale, err_msg=f"{rows} {others} {width} {k}")
+
+
+@pytest.mark.parametrize("p", [0.0, 1.0, 2.0, float("inf")])
+def test_distances_among_rows_by_tiles(p: float) -> None:
+    rng = np.random.default_rng(9)
+    for rows, width in ((2, 3), (16, 5), (17, 1), (33, 70), (129, 2), (161, 3), (300, 4)):
+        x = rng.standard_normal((rows, width))
+        ours, theirs = (M.nn.functional.pdist(M.tensor(x), p).numpy() for M in (mica, torch))
+        np.testing.assert_allclose(ours, theirs, 1e-13, 1e-13, err_msg=f"{rows} {width}")
+
+
+@pytest.mark.parametrize("dtype", ["bool", "uint8", "float16", "float32", "int64", "complex128"])
+def test_places_by_groups(dtype: str) -> None:
+    """Groups of 32 elements that are all set, all zero and mixed, whole and cut, in blocks of 1,024."""
+    rng = np.random.default_rng(4)
+    for n in (1, 31, 32, 33, 64, 1023, 1024, 1025, 4100):
+        for share in (0.0, 0.02, 0.5, 0.99, 1.0):
+            set_ = np.repeat(rng.random((n + 63) // 64) < 0.6, 64)[:n] & (rng.random(n) < share)
+            set_[n // 2 : n // 2 + 40] = share > 0
+            x = torch.tensor(set_).to(getattr(torch, dtype))
+            ours = mica.tensor(set_).to(getattr(mica, dtype))
+            if ours.is_floating_point() or ours.is_complex():
+                ours = -ours  # -0 is zero
+            assert ours.nonzero().tolist() == x.nonzero().tolist()
+            assert ours.reshape(1, n).nonzero().tolist() == x.reshape(1, n).nonzero().tolist()
