@@ -51,17 +51,19 @@ class Gathering {
     const MicaValue* fill = program_.fill_arg < 0 ? nullptr : &args[program_.fill_arg];
     if (fill != nullptr) SetFill(NumberOf(*fill));
     for (size_t d = 0; d < dims_.size(); ++d) MakeRuns(static_cast<int>(d));
-    if (program_.keep.size > 0)
+    if (program_.keep.size > 0) {
+      TurnToMemory();
       CheckKeep();
-    else
+    } else {
       SortByMemory();
+    }
   }
 
   void Move(int32_t threads) const {
     const bool dense = out_strides_[ndim() - 1] == out_.itemsize() || dims_.back().places <= 1;
     if (program_.keep.size == 0 && (!dense || dims_.back().runs.size() == 1) && Boxes() <= kMostBoxes)
       return MoveBoxes(threads);
-    if (!dense) throw plugin::NotImplemented();
+    if (!dense && program_.keep.size == 0) throw plugin::NotImplemented();
     int64_t rows = 1;
     for (size_t d = 0; d + 1 < dims_.size(); ++d) rows *= dims_[d].places;
     const int64_t length = dims_.back().places;
@@ -115,6 +117,15 @@ class Gathering {
     std::copy_n(strides, ndim(), out_strides_);
   }
 
+  // Of matrices that lie in memory column by column, rows of the output are the columns.
+  void TurnToMemory() {
+    const size_t last = dims_.size() - 1;
+    turned_ = last > 0 && out_strides_[last - 1] < out_strides_[last];
+    if (!turned_) return;
+    std::swap(dims_[last - 1], dims_[last]);
+    std::swap(out_strides_[last - 1], out_strides_[last]);
+  }
+
   // The element that fills. Numbers that the dtype may not hold as they are written are
   // left to the portable kernel, which says how they are converted.
   void SetFill(const Number& number) {
@@ -147,10 +158,14 @@ class Gathering {
     return at;
   }
 
-  // The last coordinate is x, the one before y.
-  void MakeSymbolic(Linear* coordinates) const {
-    coordinates[dims_.size() - 1] = {1, 0, 0};
-    if (dims_.size() > 1) coordinates[dims_.size() - 2] = {0, 1, 0};
+  // The last coordinate is x, the one before y; or, of turned matrices, the other way about.
+  void MakeSymbolic(Linear* coordinates, int64_t* places) const {
+    const size_t last = dims_.size() - 1;
+    coordinates[last] = {1, 0, 0};
+    if (last > 0) coordinates[last - 1] = {0, 1, 0};
+    if (!turned_) return;
+    std::swap(coordinates[last - 1], coordinates[last]);
+    std::swap(places[last - 1], places[last]);
   }
 
   // What is linear at both ends of every other coordinate is so between them.
@@ -162,7 +177,7 @@ class Gathering {
         places[d] = dims_[d].places;
         coordinates[d] = {0, 0, at_end ? places[d] : 0};
       }
-      MakeSymbolic(coordinates);
+      MakeSymbolic(coordinates, places);
       const LinearContext context = {&program_, args_, places, ndim(), 0, 0};
       Region kept;
       if (!RunLinearMask(context, program_.keep, coordinates, &kept)) throw plugin::NotImplemented();
@@ -282,12 +297,9 @@ class Gathering {
   template <class T>
   void MoveRows(int64_t begin, int64_t end) const {
     const size_t outer = dims_.size() - 1;
-    int64_t at[kMaxDims], places[kMaxDims];
-    Linear coordinates[kMaxDims];
+    int64_t at[kMaxDims];
     int64_t rest = begin;
     for (size_t d = outer; d-- > 0; rest /= dims_[d].places) at[d] = rest % dims_[d].places;
-    for (size_t d = 0; d <= outer; ++d) places[d] = dims_[d].places;
-    const LinearContext context = {&program_, args_, places, ndim(), 0, 0};
     Region region;
     for (int64_t row = begin; row < end; ++row) {
       int64_t from = 0, to = 0;
@@ -297,42 +309,63 @@ class Gathering {
         to += at[d] * out_strides_[d];
       }
       const int64_t y = outer > 0 ? at[outer - 1] : 0;
-      if (program_.keep.size > 0 && (row == begin || y == 0)) {
-        for (size_t d = 0; d < outer; ++d) coordinates[d] = {0, 0, at[d]};
-        MakeSymbolic(coordinates);
-        RunLinearMask(context, program_.keep, coordinates, &region);
-      }
-      MoveRow(reinterpret_cast<T*>(out_.data<char>() + to), from, region.Row(y, places[outer]));
-      for (size_t d = outer; d-- > 0 && ++at[d] == places[d];) at[d] = 0;
+      if (program_.keep.size > 0 && (row == begin || y == 0)) region = KeptOfMatrix(at);
+      MoveRow<T>(out_.data<char>() + to, from, region.Row(y, dims_[outer].places));
+      for (size_t d = outer; d-- > 0 && ++at[d] == dims_[d].places;) at[d] = 0;
     }
   }
 
+  // What is kept of the matrix at these outer places.
+  Region KeptOfMatrix(const int64_t* at) const {
+    int64_t places[kMaxDims];
+    Linear coordinates[kMaxDims];
+    for (size_t d = 0; d < dims_.size(); ++d) {
+      places[d] = dims_[d].places;
+      coordinates[d] = {0, 0, d + 1 < dims_.size() ? at[d] : 0};
+    }
+    MakeSymbolic(coordinates, places);
+    Region region;
+    RunLinearMask({&program_, args_, places, ndim(), 0, 0}, program_.keep, coordinates, &region);
+    return region;
+  }
+
   template <class T>
-  void MoveRow(T* to, int64_t from, Interval kept) const {
-    T fill;
-    std::memcpy(&fill, fill_, sizeof(T));
+  void MoveRow(char* to, int64_t from, Interval kept) const {
     const Dimension& last = dims_.back();
+    const int64_t apart = out_strides_[dims_.size() - 1];
     if (from < 0) kept = {0, 0};
-    std::fill_n(to, kept.begin, fill);
+    Fill<T>(to, apart, kept.begin);
     for (const Run& run : last.runs) {
       const int64_t begin = std::max(run.begin, kept.begin);
       const int64_t end = std::min(run.begin + run.length, kept.end);
       if (begin >= end) continue;
+      char* dst = to + begin * apart;
+      const char* src = data_.data<char>() + from + run.first + (begin - run.begin) * run.step;
       if (run.filled)
-        std::fill_n(to + begin, end - begin, fill);
-      else
-        Copy(to + begin, data_.data<char>() + from + run.first + (begin - run.begin) * run.step, run.step,
-             end - begin);
+        Fill<T>(dst, apart, end - begin);
+      else if (dst != src || run.step != apart)
+        Copy<T>(dst, apart, src, run.step, end - begin);
     }
-    std::fill_n(to + kept.end, last.places - kept.end, fill);
+    Fill<T>(to + kept.end * apart, apart, last.places - kept.end);
   }
 
   template <class T>
-  static void Copy(T* to, const char* from, int64_t step, int64_t n) {
+  void Fill(char* to, int64_t apart, int64_t n) const {
+    T fill;
+    std::memcpy(&fill, fill_, sizeof(T));
+    if (apart == static_cast<int64_t>(sizeof(T))) return void(std::fill_n(reinterpret_cast<T*>(to), n, fill));
+    for (int64_t i = 0; i < n; ++i) *reinterpret_cast<T*>(to + i * apart) = fill;
+  }
+
+  // Memory of `from` may be that of `to` where each element stays in its place.
+  template <class T>
+  static void Copy(char* to, int64_t apart, const char* from, int64_t step, int64_t n) {
     constexpr auto kSize = static_cast<int64_t>(sizeof(T));
-    const T* first = reinterpret_cast<const T*>(from);
-    if (step == kSize) {
-      if (to != first) std::memcpy(to, first, static_cast<size_t>(n) * sizeof(T));
+    if (apart != kSize) {
+      for (int64_t i = 0; i < n; ++i)
+        *reinterpret_cast<T*>(to + i * apart) = *reinterpret_cast<const T*>(from + i * step);
+    } else if (step == kSize) {
+      std::memcpy(to, from, static_cast<size_t>(n) * sizeof(T));
     } else {
       GatherStrided(to, from, step, kSize, n);
     }
@@ -344,6 +377,7 @@ class Gathering {
   std::vector<Dimension> dims_;
   int64_t out_strides_[kMaxDims];
   bool flat_ = false;
+  bool turned_ = false;  // the last two dimensions are exchanged
   alignas(16) char fill_[16] = {};
 };
 
