@@ -255,11 +255,32 @@ void CheckEveryTextAlone() {
   CheckLanesAlone<T>(MICA_OP_ZETA, orders, x);
   for (T& order : orders) order = std::floor(order) + 1;
   CheckLanesAlone<T>(MICA_OP_POLYGAMMA, orders, x);
+  for (const int opcode : {MICA_OP_I0, MICA_OP_I0E, MICA_OP_I1, MICA_OP_I1E, MICA_OP_K0, MICA_OP_K0E,
+                           MICA_OP_K1, MICA_OP_K1E, MICA_OP_ERFCX, MICA_OP_NDTR, MICA_OP_LOG_NDTR})
+    CheckLanesAlone<T>(opcode, x, x);
+}
+
+// Of all its series, and the ends of the domain.
+template <class T>
+void CheckIncompleteGammaAlone() {
+  std::mt19937_64 random(5);
+  std::uniform_real_distribution<double> exponents(-2, 3), ratios(-0.5, 0.5);
+  const T ends[] = {0, 1, 30, std::numeric_limits<T>::infinity(), std::numeric_limits<T>::quiet_NaN(), -1};
+  std::vector<T> a, x;
+  for (int i = 0; i < 4000; ++i) {
+    const double one = std::pow(10, exponents(random));
+    a.push_back(i % 50 == 0 ? ends[i / 50 % 6] : static_cast<T>(one));
+    x.push_back(i % 70 == 0 ? ends[i / 70 % 6] : static_cast<T>(one * std::pow(10, ratios(random))));
+  }
+  CheckLanesAlone<T>(MICA_OP_IGAMMA, a, x);
+  CheckLanesAlone<T>(MICA_OP_IGAMMAC, a, x);
 }
 
 TEST_CASE("a lane's value does not depend on its neighbours") {
   CheckEveryTextAlone<float>();
   CheckEveryTextAlone<double>();
+  CheckIncompleteGammaAlone<float>();
+  CheckIncompleteGammaAlone<double>();
 }
 
 TEST_CASE("logaddexp neither overflows nor loses infinities") {

@@ -20,6 +20,7 @@
 #include "plugins/cpu/engine/lanes/float_maths-inl.h"
 #include "plugins/cpu/engine/lanes/lgamma-inl.h"
 #include "plugins/cpu/engine/lanes/loops-inl.h"
+#include "plugins/cpu/engine/lanes/normal-inl.h"
 #include "plugins/cpu/engine/lanes/scalar_maths.h"
 #include "plugins/cpu/engine/lanes/sleef-inl.h"
 
@@ -265,14 +266,6 @@ struct LaneNextAfter {
   }
 };
 
-template <class T>
-int LogGammaFunction(void* dst, const void* a, const void*, const void*, int64_t n) {
-  const T* x = static_cast<const T*>(a);
-  MapReal([](Real at) HWY_ATTR { return LgammaOf(at, static_cast<const T*>(nullptr)); }, static_cast<T*>(dst),
-          n, x);
-  return kFlagNone;
-}
-
 // The functions of mica/maths/ by their own text.
 template <class T, Real (*kFunction)(Real)>
 int VectorsOfText(void* dst, const void* a, const void*, const void*, int64_t n) {
@@ -296,6 +289,53 @@ int ErrorFunction(void* dst, const void* a, const void* b, const void* c, int64_
   }
 #endif
   return Vector1<T, Sleef>(dst, a, b, c, n);
+}
+
+// Functions with a shorter form for float32.
+template <class T, Real (*kFunction)(Real, const T*)>
+int VectorsOf(void* dst, const void* a, const void*, const void*, int64_t n) {
+  MapReal([](Real x) HWY_ATTR { return kFunction(x, static_cast<const T*>(nullptr)); }, static_cast<T*>(dst),
+          n, static_cast<const T*>(a));
+  return kFlagNone;
+}
+
+// In which series of mica_igamma an element falls, more or less: a vector whose lanes fall in one computes no
+// other.
+template <class T>
+int SeriesOf(T a, T x) {
+  const T apart = std::fabs(x - a);
+  if (a > 20 && apart < T(0.3) * a) return 0;
+  if (x < a) return 1;
+  return x > T(1.1) ? 2 : 3;
+}
+
+template <class T, Real (*kFunction)(Real, Real)>
+int IncompleteGamma(void* dst, const void* a, const void* b, const void*, int64_t n) {
+  constexpr int kSeries = 4;
+  T given[2][kBlock], found[kBlock];
+  uint8_t series[kBlock];
+  int16_t places[kBlock];
+  for (int64_t first = 0; first < n; first += kBlock) {
+    const int64_t count = HWY_MIN(kBlock, n - first);
+    const T* as = static_cast<const T*>(a) + first;
+    const T* xs = static_cast<const T*>(b) + first;
+    int64_t begins[kSeries + 1] = {};
+    for (int64_t i = 0; i < count; ++i) {
+      series[i] = static_cast<uint8_t>(SeriesOf(as[i], xs[i]));
+      ++begins[series[i] + 1];
+    }
+    for (int s = 1; s < kSeries; ++s) begins[s] += begins[s - 1];
+    for (int64_t i = 0; i < count; ++i) {
+      const int64_t at = begins[series[i]]++;
+      places[at] = static_cast<int16_t>(i);
+      given[0][at] = as[i];
+      given[1][at] = xs[i];
+    }
+    MapReal([](Real x, Real y) HWY_ATTR { return kFunction(x, y); }, found, count, given[0], given[1]);
+    T* out = static_cast<T*>(dst) + first;
+    for (int64_t i = 0; i < count; ++i) out[places[i]] = found[i];
+  }
+  return kFlagNone;
 }
 
 template <class T>
@@ -339,10 +379,23 @@ void FillMaths(PrimitiveTable* table) {
   at[MICA_OP_FLOOR_DIV] = Vector2<T, FloorDiv>;
   at[MICA_OP_NEXTAFTER] = Map2<T, T, LaneNextAfter>;
   at[MICA_OP_ERFINV] = InverseErrorFunction<T>;
-  at[MICA_OP_LGAMMA] = LogGammaFunction<T>;
+  at[MICA_OP_LGAMMA] = VectorsOf<T, LgammaOf>;
   at[MICA_OP_DIGAMMA] = VectorsOfText<T, mica_digamma>;
   at[MICA_OP_ZETA] = VectorsOfText<T, mica_zeta>;
   at[MICA_OP_POLYGAMMA] = VectorsOfText<T, mica_polygamma>;
+  at[MICA_OP_IGAMMA] = IncompleteGamma<T, mica_igamma>;
+  at[MICA_OP_IGAMMAC] = IncompleteGamma<T, mica_igammac>;
+  at[MICA_OP_I0] = VectorsOfText<T, mica_i0>;
+  at[MICA_OP_I0E] = VectorsOfText<T, mica_i0e>;
+  at[MICA_OP_I1] = VectorsOfText<T, mica_i1>;
+  at[MICA_OP_I1E] = VectorsOfText<T, mica_i1e>;
+  at[MICA_OP_K0] = VectorsOfText<T, mica_k0>;
+  at[MICA_OP_K0E] = VectorsOfText<T, mica_k0e>;
+  at[MICA_OP_K1] = VectorsOfText<T, mica_k1>;
+  at[MICA_OP_K1E] = VectorsOfText<T, mica_k1e>;
+  at[MICA_OP_ERFCX] = VectorsOf<T, ErfcxOf>;
+  at[MICA_OP_NDTR] = VectorsOf<T, NdtrOf>;
+  at[MICA_OP_LOG_NDTR] = VectorsOf<T, LogNdtrOf>;
 }
 
 void AddMaths(int32_t dtype, PrimitiveTable* table) {

@@ -7,7 +7,12 @@
 #define MICA_CPU_REAL_INL_H_
 #endif
 
+#include <cmath>
+
 #include <mica/maths/digamma.h>
+#include <mica/maths/gamma.h>
+#include <mica/maths/modified_bessel.h>
+#include <mica/maths/normal.h>
 #include <mica/maths/zeta.h>
 #include "plugins/cpu/engine/lanes/sleef-inl.h"
 
@@ -39,6 +44,7 @@ HWY_INLINE RealMask operator>=(Real a, Real b) { return {hn::Ge(a.v, b.v)}; }
 HWY_INLINE RealMask operator==(Real a, Real b) { return {hn::Eq(a.v, b.v)}; }
 HWY_INLINE RealMask operator!=(Real a, Real b) { return {hn::Ne(a.v, b.v)}; }
 HWY_INLINE Real mica_select(RealMask m, Real yes, Real no) { return hn::IfThenElse(m.m, yes.v, no.v); }
+HWY_INLINE Real mica_multiply_add(Real a, Real b, Real c) { return hn::MulAdd(a.v, b.v, c.v); }
 
 HWY_INLINE Real fabs(Real x) { return hn::Abs(x.v); }
 HWY_INLINE Real floor(Real x) { return hn::Floor(x.v); }
@@ -48,8 +54,28 @@ HWY_INLINE Real exp(Real x) { return SleefExp::Do(x.v); }
 HWY_INLINE Real log(Real x) { return SleefLog::Do(x.v); }
 HWY_INLINE Real sin(Real x) { return SleefSin::Do(x.v); }
 HWY_INLINE Real tan(Real x) { return SleefTan::Do(x.v); }
+HWY_INLINE Real sqrt(Real x) { return hn::Sqrt(x.v); }
+HWY_INLINE Real expm1(Real x) { return SleefExpm1::Do(x.v); }
+HWY_INLINE Real log1p(Real x) { return SleefLog1p::Do(x.v); }
+HWY_INLINE Real erfc(Real x) { return SleefErfc::Do(x.v); }
 HWY_INLINE Real lgamma(Real x) { return SleefLgamma::Do(x.v); }
+HWY_INLINE Real tgamma(Real x) { return SleefTgamma::Do(x.v); }
 HWY_INLINE Real pow(Real x, Real y) { return SleefPow::Do(x.v, y.v); }
+
+// Rounded once, on every instruction set.
+HWY_INLINE Real fma(Real x, Real y, Real z) {
+#if HWY_TARGET != HWY_SSE4
+  return hn::MulAdd(x.v, y.v, z.v);
+#else
+  HWY_ALIGN double a[HWY_MAX_BYTES / sizeof(double)], b[HWY_MAX_BYTES / sizeof(double)],
+      c[HWY_MAX_BYTES / sizeof(double)];
+  hn::Store(x.v, TagD(), a);
+  hn::Store(y.v, TagD(), b);
+  hn::Store(z.v, TagD(), c);
+  for (size_t i = 0; i < hn::Lanes(TagD()); ++i) a[i] = std::fma(a[i], b[i], c[i]);
+  return hn::Load(TagD(), a);
+#endif
+}
 
 #pragma push_macro("MICA_REAL")
 #pragma push_macro("MICA_MASK")
@@ -61,6 +87,11 @@ HWY_INLINE Real pow(Real x, Real y) { return SleefPow::Do(x.v, y.v); }
 #include <mica/maths/real.h>
 //
 #include <mica/maths/digamma.h>
+#include <mica/maths/gamma_table.h>
+//
+#include <mica/maths/gamma.h>
+#include <mica/maths/modified_bessel.h>
+#include <mica/maths/normal.h>
 #include <mica/maths/zeta.h>
 #undef MICA_MATHS_VECTORS
 #pragma pop_macro("MICA_REAL")

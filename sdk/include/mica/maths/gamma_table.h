@@ -5,10 +5,12 @@
  * 2018 Stephen L. Moshier, as SciPy keeps them; both under the 3-clause BSD
  * licence, which NOTICE.md beside this file quotes.
  */
-#ifndef MICA_MATHS_GAMMA_TABLE_H_
+#if !defined(MICA_MATHS_GAMMA_TABLE_H_) || defined(MICA_MATHS_VECTORS)
 #define MICA_MATHS_GAMMA_TABLE_H_
 
+#ifndef MICA_MATHS_VECTORS
 #include <mica/maths/real.h>
+#endif
 
 #define MICA_MATHS_IGAMMA_TERMS 25
 

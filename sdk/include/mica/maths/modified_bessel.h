@@ -2,17 +2,19 @@
  * (i0e, i1e) or exp(x) (k0e, k1e): the power series up to 8, a Chebyshev series beyond it;
  * Chebyshev series on both sides of 2, and about 2 on [1, 2], where the logarithmic form
  * cancels. Relative errors are at most 4 units of the last place; i0 and i1 overflow where
- * the value does.
+ * the value does. Note [Vectors by the same text], in real.h, holds for all.
  *
  * The coefficients are those of the Cephes library, copyright 1984 to 2000 and
  * 2018 Stephen L. Moshier, as SciPy keeps them; both under the 3-clause BSD
  * licence, which NOTICE.md beside this file quotes; those of k0_middle and k1_middle are
  * polynomials through Chebyshev nodes, computed with mpmath to 60 digits.
  */
-#ifndef MICA_MATHS_MODIFIED_BESSEL_H_
+#if !defined(MICA_MATHS_MODIFIED_BESSEL_H_) || defined(MICA_MATHS_VECTORS)
 #define MICA_MATHS_MODIFIED_BESSEL_H_
 
+#ifndef MICA_MATHS_VECTORS
 #include <mica/maths/real.h>
+#endif
 
 MICA_MATHS_TABLE(mica_i0_b)
 [] = {-7.2331804878747538e-18, -4.8305044859441819e-18, 4.4656214202967598e-17,  3.4612228676974612e-17,
@@ -123,60 +125,84 @@ MICA_MATHS_TABLE(mica_k1_middle)
       0.13986588181652243};
 
 /* Up to 8, by the power series DLMF 10.25.2, whose terms have one sign. */
-MICA_MATHS double mica_i0_near(double x) { return mica_horner(x * x / 4, mica_i0_series, 24); }
-MICA_MATHS double mica_i1_near(double x) { return x / 2 * mica_horner(x * x / 4, mica_i1_series, 24); }
+MICA_MATHS MICA_REAL mica_i0_near(MICA_REAL x) { return mica_horner(x * x / 4, mica_i0_series, 24); }
+MICA_MATHS MICA_REAL mica_i1_near(MICA_REAL x) { return x / 2 * mica_horner(x * x / 4, mica_i1_series, 24); }
 
-MICA_MATHS double mica_i0e(double x) {
-  x = fabs(x);
-  if (x <= 8) return mica_i0_near(x) * exp(-x);
-  return mica_chebyshev_sum(32 / x - 2, mica_i0_b, 25) / sqrt(x);
+MICA_MATHS MICA_REAL mica_i0e(MICA_REAL x) {
+  const MICA_REAL z = fabs(x);
+  const MICA_MASK far = z > 8;
+  MICA_REAL value = 0;
+  if (mica_any(!far)) value = mica_i0_near(x) * exp(-z);
+  if (!mica_any(far)) return value;
+  return mica_select(far, mica_chebyshev_sum(32 / z - 2, mica_i0_b, 25) / sqrt(z), value);
 }
 
-MICA_MATHS double mica_i1e(double x) {
-  const double z = fabs(x);
-  if (z <= 8) return mica_i1_near(x) * exp(-z);
-  const double value = mica_chebyshev_sum(32 / z - 2, mica_i1_b, 25) / sqrt(z);
-  return x < 0 ? -value : value;
+MICA_MATHS MICA_REAL mica_i1e(MICA_REAL x) {
+  const MICA_REAL z = fabs(x);
+  const MICA_MASK far = z > 8;
+  MICA_REAL value = 0;
+  if (mica_any(!far)) value = mica_i1_near(x) * exp(-z);
+  if (!mica_any(far)) return value;
+  const MICA_REAL size = mica_chebyshev_sum(32 / z - 2, mica_i1_b, 25) / sqrt(z);
+  return mica_select(far, mica_select(x < 0, -size, size), value);
 }
 
 /* exp(z) * scaled in two halves, since exp(z) overflows before the product does. */
-MICA_MATHS double mica_unscaled(double z, double scaled) {
-  if (z <= MICA_MATHS_MAX_LOG) return exp(z) * scaled;
-  const double root = exp(z / 2);
-  return isinf(root) ? root * (scaled < 0 ? -1 : 1) : root * scaled * root;
+MICA_MATHS MICA_REAL mica_unscaled(MICA_REAL z, MICA_REAL scaled) {
+  const MICA_MASK plain = z <= MICA_MATHS_MAX_LOG;
+  const MICA_REAL value = exp(z) * scaled;
+  if (!mica_any(!plain)) return value;
+  const MICA_REAL root = exp(z / 2);
+  const MICA_REAL halves =
+      mica_select(root == INFINITY, mica_select(scaled < 0, -root, root), root * scaled * root);
+  return mica_select(plain, value, halves);
 }
 
-MICA_MATHS double mica_i0(double x) {
-  return fabs(x) <= 8 ? mica_i0_near(x) : mica_unscaled(fabs(x), mica_i0e(x));
+MICA_MATHS MICA_REAL mica_i0(MICA_REAL x) {
+  const MICA_MASK far = fabs(x) > 8;
+  const MICA_REAL value = mica_i0_near(x);
+  return mica_any(far) ? mica_select(far, mica_unscaled(fabs(x), mica_i0e(x)), value) : value;
 }
-MICA_MATHS double mica_i1(double x) {
-  return fabs(x) <= 8 ? mica_i1_near(x) : mica_unscaled(fabs(x), mica_i1e(x));
-}
-
-MICA_MATHS double mica_k0(double x) {
-  if (x == 0) return INFINITY;
-  if (!(x > 0)) return NAN;
-  if (x > 1 && x <= 2) return mica_horner(2 - x, mica_k0_middle, 22);
-  if (x <= 2) return mica_chebyshev_sum(x * x - 2, mica_k0_a, 10) - log(0.5 * x) * mica_i0(x);
-  return exp(-x) * mica_chebyshev_sum(8 / x - 2, mica_k0_b, 25) / sqrt(x);
+MICA_MATHS MICA_REAL mica_i1(MICA_REAL x) {
+  const MICA_MASK far = fabs(x) > 8;
+  const MICA_REAL value = mica_i1_near(x);
+  return mica_any(far) ? mica_select(far, mica_unscaled(fabs(x), mica_i1e(x)), value) : value;
 }
 
-MICA_MATHS double mica_k0e(double x) {
-  if (!(x > 2)) return mica_k0(x) * exp(x);
-  return mica_chebyshev_sum(8 / x - 2, mica_k0_b, 25) / sqrt(x);
+/* k0 (order 0) and k1 on (0, 2]. */
+MICA_MATHS MICA_REAL mica_k_near(MICA_REAL x, int order) {
+  const MICA_MASK middle = x > 1;
+  MICA_REAL value = 0;
+  if (mica_any(middle))
+    value = order == 0 ? mica_horner(2 - x, mica_k0_middle, 22) : mica_horner(2 - x, mica_k1_middle, 24);
+  if (!mica_any(!middle)) return value;
+  const MICA_REAL z = x * x - 2, logarithm = log(0.5 * x);
+  const MICA_REAL small = order == 0 ? mica_chebyshev_sum(z, mica_k0_a, 10) - logarithm * mica_i0(x)
+                                     : logarithm * mica_i1(x) + mica_chebyshev_sum(z, mica_k1_a, 11) / x;
+  return mica_select(middle, value, small);
 }
 
-MICA_MATHS double mica_k1(double x) {
-  if (x == 0) return INFINITY;
-  if (!(x > 0)) return NAN;
-  if (x > 1 && x <= 2) return mica_horner(2 - x, mica_k1_middle, 24);
-  if (x <= 2) return log(0.5 * x) * mica_i1(x) + mica_chebyshev_sum(x * x - 2, mica_k1_a, 11) / x;
-  return exp(-x) * mica_chebyshev_sum(8 / x - 2, mica_k1_b, 25) / sqrt(x);
+/* Plain, or times exp(x) where `scaled`. */
+MICA_MATHS MICA_REAL mica_k(MICA_REAL x, int order, int scaled) {
+  const MICA_MASK far = x > 2;
+  MICA_REAL value = 0;
+  if (mica_any(!far)) {
+    const MICA_REAL y = mica_select((x > 0) & !far, x, 1);
+    value = mica_k_near(y, order);
+    if (scaled) value = value * exp(y);
+    value = mica_select(x == 0, INFINITY, mica_select(x > 0, value, NAN));
+  }
+  if (!mica_any(far)) return value;
+  const MICA_REAL y = mica_select(far, x, 3), z = 8 / y - 2;
+  MICA_REAL further =
+      (order == 0 ? mica_chebyshev_sum(z, mica_k0_b, 25) : mica_chebyshev_sum(z, mica_k1_b, 25)) / sqrt(y);
+  if (!scaled) further = exp(-y) * further;
+  return mica_select(far, further, value);
 }
 
-MICA_MATHS double mica_k1e(double x) {
-  if (!(x > 2)) return mica_k1(x) * exp(x);
-  return mica_chebyshev_sum(8 / x - 2, mica_k1_b, 25) / sqrt(x);
-}
+MICA_MATHS MICA_REAL mica_k0(MICA_REAL x) { return mica_k(x, 0, 0); }
+MICA_MATHS MICA_REAL mica_k0e(MICA_REAL x) { return mica_k(x, 0, 1); }
+MICA_MATHS MICA_REAL mica_k1(MICA_REAL x) { return mica_k(x, 1, 0); }
+MICA_MATHS MICA_REAL mica_k1e(MICA_REAL x) { return mica_k(x, 1, 1); }
 
 #endif /* MICA_MATHS_MODIFIED_BESSEL_H_ */

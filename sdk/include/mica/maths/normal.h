@@ -1,15 +1,18 @@
 /* The normal distribution: its cumulative distribution function, the logarithm
  * and the inverse of that, and the scaled error function erfcx that they need.
  * ndtr and erfcx are within a few ULP wherever the value is normal.
+ * Note [Vectors by the same text], in real.h, holds for all but the inverse.
  *
  * The coefficients are those of the Cephes library, copyright 1984 to 2000 and
  * 2018 Stephen L. Moshier, as SciPy keeps them; both under the 3-clause BSD
  * licence, which NOTICE.md beside this file quotes.
  */
-#ifndef MICA_MATHS_NORMAL_H_
+#if !defined(MICA_MATHS_NORMAL_H_) || defined(MICA_MATHS_VECTORS)
 #define MICA_MATHS_NORMAL_H_
 
+#ifndef MICA_MATHS_VECTORS
 #include <mica/maths/real.h>
+#endif
 
 MICA_MATHS_TABLE(mica_ndtri_p0)
 [] = {-59.963350101410789, 98.001075418599967, -56.676285746907027, 13.931260938727968, -1.2391658386738125};
@@ -56,43 +59,53 @@ MICA_MATHS_TABLE(mica_ndtri_q2)
 #define MICA_MATHS_SQRT_HALF_REST -4.833646656726457e-17 /* beyond the last bit */
 
 /* exp(sign x^2): what rounding the square lost comes back as a factor. */
-MICA_MATHS double mica_exp_square(double x, double sign) {
-  const double square = x * x;
-  if (isinf(square)) return exp(sign * square);
-  return exp(sign * square) * (1 + sign * fma(x, x, -square));
+MICA_MATHS MICA_REAL mica_exp_square(MICA_REAL x, double sign) {
+  const MICA_REAL square = x * x, value = exp(sign * square);
+  return mica_select(square < INFINITY, value * (1 + sign * fma(x, x, -square)), value);
 }
 
 /* exp(x^2) erfc(x). From 10 on by the asymptotic series, below from erfc itself. */
-MICA_MATHS double mica_erfcx(double x) {
-  if (isnan(x)) return x;
-  if (x < -26.7) return INFINITY;
-  if (x < 0) return 2 * mica_exp_square(x, 1) - mica_erfcx(-x);
-  if (x < 10) return mica_exp_square(x, 1) * erfc(x);
-  const double one_over_sqrt_pi = 5.64189583547756286948e-1;
-  const double step = 0.5 / x / x;
-  double sum = 1, term = 1;
-  for (int k = 1; k <= 12; ++k) {
-    term *= -(2 * k - 1) * step;
-    sum += term;
+MICA_MATHS MICA_REAL mica_erfcx(MICA_REAL x) {
+  const MICA_REAL size = fabs(x);
+  const MICA_MASK far = size >= 10, left = x < 0;
+  MICA_REAL value = 0;
+  if (mica_any(!far)) value = mica_exp_square(size, 1) * erfc(size);
+  if (mica_any(far)) {
+    const double one_over_sqrt_pi = 5.64189583547756286948e-1;
+    const MICA_REAL step = 0.5 / size / size;
+    MICA_REAL sum = 1, term = 1;
+    for (int k = 1; k <= 12; ++k) {
+      term = term * (-(2 * k - 1) * step);
+      sum = sum + term;
+    }
+    value = mica_select(far, one_over_sqrt_pi * sum / size, value);
   }
-  return one_over_sqrt_pi * sum / x;
+  if (mica_any(left)) value = mica_select(left, 2 * mica_exp_square(x, 1) - value, value);
+  return mica_select(x < -26.7, INFINITY, value);
 }
 
 /* erfc(-x / sqrt(2)) / 2. What rounding takes from the argument costs x^2 times as much in
  * the result, and is given back by the derivative. */
-MICA_MATHS double mica_ndtr(double x) {
-  if (!(fabs(x) < 40)) return x > 0 ? 1 : x < 0 ? 0 : x;
-  const double t = x * MICA_MATHS_SQRT_HALF;
-  const double lost = fma(x, MICA_MATHS_SQRT_HALF, -t) + x * MICA_MATHS_SQRT_HALF_REST;
+MICA_MATHS MICA_REAL mica_ndtr(MICA_REAL x) {
+  const MICA_REAL t = x * MICA_MATHS_SQRT_HALF;
+  const MICA_REAL lost = fma(x, MICA_MATHS_SQRT_HALF, -t) + x * MICA_MATHS_SQRT_HALF_REST;
   const double two_over_sqrt_pi = 1.12837916709551257390;
-  return 0.5 * (erfc(-t) + two_over_sqrt_pi * exp(-t * t) * lost);
+  const MICA_REAL value = 0.5 * (erfc(-t) + two_over_sqrt_pi * exp(-t * t) * lost);
+  return mica_select(fabs(x) < 40, value, mica_select(x > 0, 1, mica_select(x < 0, 0, x)));
 }
 
-MICA_MATHS double mica_log_ndtr(double x) {
-  if (x < -1) return log(mica_erfcx(-x * MICA_MATHS_SQRT_HALF) / 2) - 0.5 * x * x;
-  return x < 0 ? log(mica_ndtr(x)) : log1p(-mica_ndtr(-x));
+MICA_MATHS MICA_REAL mica_log_ndtr(MICA_REAL x) {
+  const MICA_MASK far = x < -1;
+  MICA_REAL value = 0;
+  if (mica_any(!far)) {
+    const MICA_REAL size = fabs(x), tail = mica_ndtr(-size);
+    value = mica_select(x < 0, log(tail), log1p(-tail));
+  }
+  if (!mica_any(far)) return value;
+  return mica_select(far, log(mica_erfcx(-x * MICA_MATHS_SQRT_HALF) / 2) - 0.5 * x * x, value);
 }
 
+#ifndef MICA_MATHS_VECTORS
 /* The x with ndtr(x) = y: NaN outside [0, 1]. */
 MICA_MATHS double mica_ndtri(double y) {
   const double tail = 0.13533528323661269189; /* exp(-2) */
@@ -112,5 +125,6 @@ MICA_MATHS double mica_ndtri(double y) {
   const double distance = x - log(x) / x - correction;
   return upper ? distance : -distance;
 }
+#endif
 
 #endif /* MICA_MATHS_NORMAL_H_ */

@@ -37,6 +37,8 @@
 #define MICA_MASK int
 MICA_MATHS int mica_any(int mask) { return mask; }
 MICA_MATHS double mica_select(int mask, double yes, double no) { return mask ? yes : no; }
+/* a b + c; vectors round it once. */
+MICA_MATHS double mica_multiply_add(double a, double b, double c) { return a * b + c; }
 #endif
 
 #define MICA_MATHS_PI 3.14159265358979323846
@@ -46,17 +48,17 @@ MICA_MATHS double mica_select(int mask, double yes, double no) { return mask ? y
 /* c[0] x^degree + ... + c[degree]. */
 MICA_MATHS MICA_REAL mica_horner(MICA_REAL x, MICA_MATHS_CONSTANTS c, int degree) {
   MICA_REAL sum = c[0];
-  for (int i = 1; i <= degree; ++i) sum = sum * x + c[i];
+  for (int i = 1; i <= degree; ++i) sum = mica_multiply_add(sum, x, c[i]);
   return sum;
 }
 
 /* The sum of c[i] T_(count - 1 - i)(x / 2), the last term halved, by Clenshaw's recurrence. */
-MICA_MATHS double mica_chebyshev_sum(double x, MICA_MATHS_CONSTANTS c, int count) {
-  double b0 = c[0], b1 = 0, b2 = 0;
+MICA_MATHS MICA_REAL mica_chebyshev_sum(MICA_REAL x, MICA_MATHS_CONSTANTS c, int count) {
+  MICA_REAL b0 = c[0], b1 = 0, b2 = 0;
   for (int i = 1; i < count; ++i) {
     b2 = b1;
     b1 = b0;
-    b0 = x * b1 - b2 + c[i];
+    b0 = mica_multiply_add(x, b1, c[i] - b2);
   }
   return 0.5 * (b0 - b2);
 }
