@@ -1,8 +1,11 @@
 // col2im: columns added up where their windows lie, plane by plane and tap by tap, so that the
-// innermost loop runs along a row of windows.
+// innermost loop runs along a row of windows; and unfold_backward, the same along one dimension. Half
+// types add up in float32.
 #include <algorithm>
+#include <complex>
 #include <cstring>
 
+#include "plugins/cpu/contraction/dense.h"
 #include "plugins/cpu/convolution/convolution.h"
 #include "plugins/cpu/engine/threads.h"
 
@@ -10,6 +13,9 @@ namespace mica::cpu {
 namespace {
 
 using plugin::TensorRef;
+
+// Elements that make a second thread worth waking.
+constexpr int64_t kGrain = 32768;
 
 // A dimension of the image and the windows along it.
 struct Side {
@@ -49,30 +55,68 @@ void AddPlane(const T* from, int64_t distance, const Side& rows, const Side& col
 }
 
 template <class T>
-void AddPlanes(const TensorRef& in, const Side& rows, const Side& columns, const TensorRef& out,
-               int32_t threads) {
+void AddPlanes(const T* from, int64_t windows, const Side& rows, const Side& columns, const TensorRef& out,
+               T* to, int32_t threads) {
   const int64_t area = rows.size * columns.size, taps = rows.kernel * columns.kernel;
-  const int64_t channels = out.size(-3), work = taps * in.size(-1) + area;
-  ParallelSteps(out.numel() / area, std::max<int64_t>(1, 32768 / work), 1, threads,
+  const int64_t work = taps * windows + area;
+  ParallelSteps(out.numel() / area, std::max<int64_t>(1, kGrain / work), 1, threads,
                 [&](int64_t begin, int64_t end) {
-                  for (int64_t p = begin; p < end; ++p) {
-                    const int64_t image = in.ndim() == 3 ? p / channels * in.stride(0) : 0;
-                    AddPlane(in.data<T>() + image + p % channels * taps * in.stride(-2), in.stride(-2), rows,
-                             columns, out.data<T>() + p * area);
+                  for (int64_t p = begin; p < end; ++p)
+                    AddPlane(from + p * taps * windows, windows, rows, columns, to + p * area);
+                });
+}
+
+// A dimension that windows lie along: `inner` elements stand between its places, and in `from` each window
+// has them before its own `length`.
+struct Windows {
+  int64_t outer, size, inner, count, length, step;
+};
+
+template <class T>
+void AddWindows(const T* from, const Windows& w, T* to, int32_t threads) {
+  const int64_t taken = w.count * w.inner * w.length, area = w.size * w.inner;
+  ParallelSteps(w.outer, std::max<int64_t>(1, kGrain / (taken + area)), 1, threads,
+                [&](int64_t begin, int64_t end) {
+                  std::fill(to + begin * area, to + end * area, T{0});
+                  for (int64_t o = begin; o < end; ++o) {
+                    const T* window = from + o * taken;
+                    for (int64_t c = 0; c < w.count; ++c, window += w.inner * w.length) {
+                      T* place = to + o * area + c * w.step * w.inner;
+                      for (int64_t i = 0; i < w.inner; ++i)
+                        AddRow(window + i * w.length, w.length, place + i, w.inner);
+                    }
                   }
                 });
 }
+
+// Calls f(zero) for the dtypes that are added up as they are, or (half types) in float32.
+template <class F>
+void VisitSums(int32_t dtype, F f) {
+  switch (dtype) {
+    case MICA_F16:
+    case MICA_BF16:
+    case MICA_F32:
+      return f(float{});
+    case MICA_F64:
+      return f(double{});
+    case MICA_C64:
+      return f(std::complex<float>{});
+    case MICA_C128:
+      return f(std::complex<double>{});
+    default:
+      throw plugin::NotImplemented();
+  }
+}
+
+int32_t SumDtype(int32_t dtype) { return dtype == MICA_F16 || dtype == MICA_BF16 ? MICA_F32 : dtype; }
 
 }  // namespace
 
 void Col2im(const MicaCall* call, MicaTensor* self, MicaIntSpan output_size, MicaIntSpan kernel_size,
             MicaIntSpan dilation, MicaIntSpan padding, MicaIntSpan stride, MicaTensor* out) {
   const TensorRef in(self), to(out);
-  const int32_t dtype = in.dtype();
-  // Half types add up in float32, and other layouts are rare: the portable kernel's.
-  if ((dtype != MICA_F32 && dtype != MICA_F64) || to.dtype() != dtype || !to.contiguous() ||
-      (in.size(-1) > 1 && in.stride(-1) != 1))
-    throw plugin::NotImplemented();
+  const int32_t dtype = in.dtype(), threads = ThreadsOf(call);
+  if (to.dtype() != dtype) throw plugin::NotImplemented();
   if (to.numel() == 0) return;
   Side sides[2];
   for (int32_t d = 0; d < 2; ++d) {
@@ -83,7 +127,34 @@ void Col2im(const MicaCall* call, MicaTensor* self, MicaIntSpan output_size, Mic
     s = {at(output_size, 1), 0, at(kernel_size, 1), at(dilation, 1), at(padding, 0), at(stride, 1)};
     s.windows = (s.size + 2 * s.padding - s.dilation * (s.kernel - 1) - 1) / s.stride + 1;
   }
-  (dtype == MICA_F32 ? AddPlanes<float> : AddPlanes<double>)(in, sides[0], sides[1], to, ThreadsOf(call));
+  VisitSums(dtype, [&](auto zero) {
+    using T = decltype(zero);
+    const DenseInput from(self, SumDtype(dtype), threads);
+    DenseOutput sums(out, SumDtype(dtype), threads);
+    AddPlanes(from.data<T>(), in.size(-1), sides[0], sides[1], to, sums.data<T>(), threads);
+    sums.Finish();
+  });
+}
+
+void UnfoldBackward(const MicaCall* call, MicaTensor* grad_in, MicaIntSpan, int64_t dim, int64_t size,
+                    int64_t step, MicaTensor* out) {
+  const TensorRef in(grad_in), to(out);
+  const int32_t dtype = in.dtype(), threads = ThreadsOf(call);
+  if (to.dtype() != dtype || to.ndim() == 0 || in.ndim() != to.ndim() + 1) throw plugin::NotImplemented();
+  if (to.numel() == 0) return;
+  const auto d = static_cast<int32_t>(dim < 0 ? dim + to.ndim() : dim);
+  Windows w{1, to.size(d), 1, in.size(d), size, step};
+  for (int32_t k = 0; k < to.ndim(); ++k) {
+    if (k < d) w.outer *= to.size(k);
+    if (k > d) w.inner *= to.size(k);
+  }
+  VisitSums(dtype, [&](auto zero) {
+    using T = decltype(zero);
+    const DenseInput from(grad_in, SumDtype(dtype), threads);
+    DenseOutput sums(out, SumDtype(dtype), threads);
+    AddWindows(from.data<T>(), w, sums.data<T>(), threads);
+    sums.Finish();
+  });
 }
 
 }  // namespace mica::cpu

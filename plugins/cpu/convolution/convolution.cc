@@ -236,6 +236,7 @@ void RegisterConvolution(plugin::Registrar& r) {
   r.Kernel<&ConvolutionBackwardInput>("_convolution_backward_input.out");
   r.Kernel<&ConvolutionBackwardWeight>("_convolution_backward_weight.out");
   r.Kernel<&Col2im>("col2im.out");
+  r.Kernel<&UnfoldBackward>("unfold_backward.out");
 }
 
 }  // namespace mica::cpu

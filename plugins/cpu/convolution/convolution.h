@@ -28,6 +28,8 @@ void ConvolutionBackwardWeight(const MicaCall* call, MicaTensor* grad_output, Mi
 // columns.cc
 void Col2im(const MicaCall* call, MicaTensor* self, MicaIntSpan output_size, MicaIntSpan kernel_size,
             MicaIntSpan dilation, MicaIntSpan padding, MicaIntSpan stride, MicaTensor* out);
+void UnfoldBackward(const MicaCall* call, MicaTensor* grad_in, MicaIntSpan input_sizes, int64_t dim,
+                    int64_t size, int64_t step, MicaTensor* out);
 
 }  // namespace mica::cpu
 

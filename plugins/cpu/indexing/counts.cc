@@ -6,6 +6,7 @@
 #include <cstring>
 #include <vector>
 
+#include "plugins/cpu/contraction/dense.h"
 #include "plugins/cpu/engine/threads.h"
 #include "plugins/cpu/indexing/indexing.h"
 #include "plugins/cpu/indexing/indices.h"
@@ -70,8 +71,9 @@ MicaTensor* OneHot(const MicaCall* call, MicaTensor* self, int64_t num_classes) 
   const plugin::TensorRef in(self);
   const int64_t n = in.numel();
   // What is wrong with the call is for the composition to say.
-  if (in.dtype() != MICA_I64 || !in.contiguous() || n == 0) throw plugin::NotImplemented();
-  const auto* x = in.data<int64_t>();
+  if (in.dtype() != MICA_I64 || n == 0) throw plugin::NotImplemented();
+  const DenseInput dense(self, MICA_I64, ThreadsOf(call));
+  const auto* x = dense.data<int64_t>();
   int64_t least = x[0], most = x[0];
   for (int64_t i = 0; i < n; ++i) {
     least = std::min(least, x[i]);

@@ -7,6 +7,7 @@
 #include "plugins/cpu/engine/threads.h"
 #include "plugins/cpu/indexing/advanced.h"
 #include "plugins/cpu/indexing/indexing.h"
+#include "plugins/cpu/indexing/line_walk.h"
 #include "plugins/cpu/indexing/slices.h"
 
 namespace mica::cpu {
@@ -90,18 +91,8 @@ void Gather(const MicaCall* call, MicaTensor* self, int64_t dim, MicaTensor* ind
   std::atomic<bool> valid{true};
   VisitSize(in.itemsize(), [&](auto unit) {
     using T = decltype(unit);
-    const auto line = [&](int64_t number) {
-      const T* from = in.data<T>();
-      T* to = result.data<T>();
-      int64_t first = 0;
-      for (int64_t d = last - 1, rest = number; d >= 0; --d) {
-        const int64_t coordinate = rest % at.size(static_cast<int>(d));
-        if (d != dim) from += coordinate * in.stride(static_cast<int>(d));
-        first += coordinate * at.stride(static_cast<int>(d));
-        to += coordinate * result.stride(static_cast<int>(d));
-        rest /= at.size(static_cast<int>(d));
-      }
-      const int64_t apart = result.stride(last), stride = at.stride(last);
+    const int64_t apart = result.stride(last), stride = at.stride(last);
+    const auto line = [&](const T* from, int64_t first, T* to) {
       for (int64_t i = 0; i < length && (i == 0 || !StopAsked()); i += kLineElements) {
         const int64_t n = std::min(kLineElements, length - i), place = first + i * stride;
         const bool inside = at.dtype() == MICA_I64
@@ -113,11 +104,20 @@ void Gather(const MicaCall* call, MicaTensor* self, int64_t dim, MicaTensor* ind
       }
       return true;
     };
-    ParallelSteps(lines, std::max<int64_t>(1, kIndexGrain / std::max<int64_t>(length, 1)), 1, threads,
-                  [&](int64_t begin, int64_t end) {
-                    for (int64_t number = begin; number < end; ++number)
-                      if (!line(number)) valid.store(false, std::memory_order_relaxed);
-                  });
+    ParallelSteps(
+        lines, std::max<int64_t>(1, kIndexGrain / std::max<int64_t>(length, 1)), 1, threads,
+        [&](int64_t begin, int64_t end) {
+          LineWalk<3> walk(at.sizes(), in.ndim());
+          for (int32_t d = 0; d < last; ++d) {
+            walk.strides[0][d] = d == dim ? 0 : in.stride(d);
+            walk.strides[1][d] = at.stride(d);
+            walk.strides[2][d] = result.stride(d);
+          }
+          walk.Seek(begin);
+          for (int64_t number = begin; number < end; ++number, walk.Next())
+            if (!line(in.data<T>() + walk.offsets[0], walk.offsets[1], result.data<T>() + walk.offsets[2]))
+              valid.store(false, std::memory_order_relaxed);
+        });
   });
   // The portable kernel names the index.
   if (!valid) throw plugin::NotImplemented();

@@ -115,16 +115,31 @@ int64_t CountSet(const TensorRef& in) {
   return count;
 }
 
+// Elements that are looked at together: often none of them is set, or all are.
+constexpr int64_t kGroup = 32;
+
 // Calls f(places, count) with the places of the elements of `in` that are not zero, in order,
-// block by block. Without branches: each place is written down, and kept if it counts.
+// block by block. In a group of mixed elements without branches: each place is written down, and
+// kept if it counts.
 template <class F>
 void EachSet(const TensorRef& in, F f) {
   int64_t places[kBlock];
   EachTested(in, [&](int64_t position, int64_t n, auto is_set) {
     int64_t count = 0;
-    for (int64_t i = 0; i < n; ++i) {
-      places[count] = position + i;
-      count += is_set(i);
+    for (int64_t first = 0; first < n; first += kGroup) {
+      const int64_t end = std::min(first + kGroup, n);
+      int32_t set = 0;
+      for (int64_t i = first; i < end; ++i) set += is_set(i);
+      if (set == 0) continue;
+      if (set == kGroup) {
+        for (int64_t i = 0; i < kGroup; ++i) places[count + i] = position + first + i;
+        count += kGroup;
+        continue;
+      }
+      for (int64_t i = first; i < end; ++i) {
+        places[count] = position + i;
+        count += is_set(i);
+      }
     }
     f(places, count);
   });

@@ -11,6 +11,7 @@
 #include "plugins/cpu/engine/threads.h"
 #include "plugins/cpu/indexing/advanced.h"
 #include "plugins/cpu/indexing/indexing.h"
+#include "plugins/cpu/indexing/line_walk.h"
 #include "plugins/cpu/indexing/slices.h"
 
 namespace mica::cpu {
@@ -49,16 +50,15 @@ struct Lines {
   template <class F>
   bool All(F f) const {
     const int32_t last = index.ndim() - 1;
-    for (int64_t line = 0; line < count; ++line) {
-      int64_t places[3] = {};
-      int64_t rest = line;
-      for (int32_t d = last - 1; d >= 0; --d) {
-        const int64_t at = rest % index.size(d);
-        rest /= index.size(d);
-        places[0] += at * index.stride(d);
-        places[1] += at * src.stride(d);
-        if (d != dim) places[2] += at * out[d];
-      }
+    LineWalk<3> walk(index.sizes(), index.ndim());
+    for (int32_t d = 0; d < last; ++d) {
+      walk.strides[0][d] = index.stride(d);
+      walk.strides[1][d] = src.stride(d);
+      walk.strides[2][d] = d == dim ? 0 : out[d];
+    }
+    walk.Seek(0);
+    for (int64_t line = 0; line < count; ++line, walk.Next()) {
+      const int64_t* places = walk.offsets;
       for (int64_t i = 0; i < length; i += kLineElements) {
         if (i > 0 && Interrupted()) ThrowInterrupted();
         if (!f(places[0] + i * index.stride(last), places[1] + i * src.stride(last), places[2] + i * along,

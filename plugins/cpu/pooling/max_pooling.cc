@@ -1,9 +1,13 @@
 // Maxima over windows, their indices, and the gradient that follows the indices.
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 #include <limits>
+#include <vector>
 
 #include "plugins/cpu/contraction/dense.h"
+#include "plugins/cpu/engine/copy.h"
+#include "plugins/cpu/engine/pointwise.h"
 #include "plugins/cpu/engine/threads.h"
 #include "plugins/cpu/pooling/channels.h"
 #include "plugins/cpu/pooling/each_plane.h"
@@ -89,8 +93,38 @@ void MaxPlanes(const PlaneReader& input, const Planes& in, const PlaneWindows& w
             });
 }
 
+// The float dtype that has all integers of `dtype`; throws NotImplemented for those that have none.
+int32_t ExactFloat(int32_t dtype) {
+  if (!IsInteger(dtype) || DtypeSize(dtype) == 8) throw plugin::NotImplemented();
+  return DtypeSize(dtype) == 4 ? MICA_F64 : MICA_F32;
+}
+
+bool IsEmpty(const std::vector<Window>& windows) {
+  return std::any_of(windows.begin(), windows.end(), [](const Window& w) { return w.begin >= w.end; });
+}
+
+void RunMax(const MicaCall* call, MicaTensor* self, int32_t spatial, const PlaneWindows& windows,
+            MicaTensor* out, MicaTensor* indices);
+
+// Integers as the floats that they are. A window in the padding alone is the portable kernel's: minus
+// infinity is no integer.
+void RunMaxOfIntegers(const MicaCall* call, MicaTensor* self, int32_t spatial, const PlaneWindows& windows,
+                      MicaTensor* out, MicaTensor* indices) {
+  const int32_t wide = ExactFloat(DtypeOf(self));
+  if (IsEmpty(windows.layers) || IsEmpty(windows.rows) || IsEmpty(windows.columns))
+    throw plugin::NotImplemented();
+  const auto made = [wide](const MicaTensor* like) {
+    return plugin::OwnedTensor::Empty(like->dl.shape, like->dl.ndim, wide, MicaDevice{0, 0});
+  };
+  const plugin::OwnedTensor from = made(self), most = made(out);
+  CopyInto(call, from.get(), self, 0);
+  RunMax(call, from.get(), spatial, windows, most.get(), indices);
+  CopyInto(call, out, most.get(), 0);
+}
+
 void RunMax(const MicaCall* call, MicaTensor* self, int32_t spatial, const PlaneWindows& windows,
             MicaTensor* out, MicaTensor* indices) {
+  if (IsInteger(DtypeOf(self))) return RunMaxOfIntegers(call, self, spatial, windows, out, indices);
   const int32_t dtype = PoolingDtype(self), threads = ThreadsOf(call);
   if (MaxOfChannels(self, spatial, windows, out, indices, threads)) return;
   (dtype == MICA_F32 ? MaxPlanes<float>

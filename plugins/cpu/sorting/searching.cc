@@ -15,6 +15,8 @@ using plugin::TensorRef;
 
 // Values that make a second thread worth waking.
 constexpr int64_t kGrain = 4096;
+// Elements that are copied in the time of one search.
+constexpr int64_t kSearches = 16;
 
 // The first place of a sorted line that is not before a value: of elements that are less,
 // or (right) not greater; NaN is before everything. The probes are torch's, so that lines
@@ -97,23 +99,26 @@ bool Repeat(const I* repeats, int64_t n, I* to, int64_t total) {
 void SearchSorted(const MicaCall* call, MicaTensor* sorted_sequence, MicaTensor* self, int32_t, int32_t right,
                   MicaStr side, MicaTensor* sorter, MicaTensor* out) {
   const TensorRef lines(sorted_sequence), values(self), to(out);
-  const int32_t dtype = lines.dtype();
+  const bool half = lines.dtype() == MICA_F16 || lines.dtype() == MICA_BF16;
+  const int32_t dtype = half ? MICA_F32 : lines.dtype(), threads = ThreadsOf(call);
   const Loop loop = LoopOf(dtype);
-  const bool dense = lines.contiguous() && values.contiguous() && to.contiguous();
-  // The portable kernel reads strided lines where they lie.
-  if (loop == nullptr || !dense || values.dtype() != dtype || sorter != nullptr || lines.ndim() == 0)
+  // The portable kernel reads long lines where they lie: a copy would take longer than the searches.
+  const bool copied = half || !lines.contiguous();
+  if (loop == nullptr || values.dtype() != lines.dtype() || !to.contiguous() || sorter != nullptr ||
+      lines.ndim() == 0 || (copied && lines.numel() / kSearches > values.numel()))
     throw plugin::NotImplemented();
   if (values.numel() == 0) return;
+  const DenseInput dense_lines(sorted_sequence, dtype, threads), dense_values(self, dtype, threads);
   Task t = {};
-  t.lines = lines.data<void>();
-  t.values = values.data<void>();
+  t.lines = dense_lines.data<void>();
+  t.values = dense_values.data<void>();
   t.out = to.data<void>();
   t.size = lines.size(lines.ndim() - 1);
   t.count = values.numel();
   t.per_line = lines.ndim() == 1 ? t.count : values.size(values.ndim() - 1);
   t.right = right != 0 || (side.size == 5 && std::string_view(side.data, 5) == "right");
   t.narrow = to.dtype() == MICA_I32;
-  loop(t, ThreadsOf(call));
+  loop(t, threads);
 }
 
 MicaTensor* RepeatInterleave(const MicaCall*, MicaTensor* repeats, MicaOptInt output_size) {
