@@ -18,6 +18,7 @@
 #include "plugins/cpu/reduce/column_loops.h"
 #include "plugins/cpu/reduce/row_folds.h"
 #include "plugins/cpu/reduce/row_loops.h"
+#include "plugins/cpu/reduce/truth_rows.h"
 
 namespace mica::cpu {
 namespace {
@@ -161,6 +162,18 @@ bool RunFold(const ReduceCall& call, RowKind kind) {
   return columns != nullptr && RunColumnLoop(call, kind, columns, space);
 }
 
+// all and any; a whole tensor for several threads is the program engine's.
+bool RunTruth(const ReduceCall& call, bool all) {
+  Folding f;
+  f.lane = MICA_BOOL;
+  f.fold = TruthFoldOf(DtypeOf(call.inputs[0]), all);
+  if (f.fold == nullptr || call.num_outputs != 1) return false;
+  if (FoldWhole(call, f)) return true;
+  Space space;
+  MakeSpace(call, false, false, &space);
+  return space.outer.numel == 0 || FoldDense(call, f, space) || FoldSmall(call, f, space);
+}
+
 // A row function over dense rows of inputs and output.
 bool RunDenseMaps(const ReduceCall& call, std::string_view hint) {
   const int32_t dtype = DtypeOf(call.inputs[0]);
@@ -214,6 +227,7 @@ bool RunReductionLoop(const ReduceCall& call) {
   if (hint == "max_dim") return RunArgLoop(call, ArgKind::kValueAndIndex, true);
   if (hint == "min_dim") return RunArgLoop(call, ArgKind::kValueAndIndex, false);
   if (hint == "count_nonzero") return RunArgLoop(call, ArgKind::kCount, true);
+  if (hint == "all" || hint == "any") return RunTruth(call, hint == "all");
   for (const auto& [name, kind] : kKinds) {
     if (hint != name) continue;
     return RunFold(call, kind);
