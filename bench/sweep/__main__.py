@@ -47,6 +47,9 @@ def arguments() -> argparse.Namespace:
         "--out", type=Path, default=ROOT / "build" / "bench", help="the folder that it writes"
     )
     parser.add_argument("--write", action="store_true", help="write the reference's page, too")
+    parser.add_argument(
+        "--note", default="", help="a sentence for the table about the run, as the machine's load"
+    )
     return parser.parse_args()
 
 
@@ -88,7 +91,7 @@ def main() -> int:
     if not rows:
         print("No cell was measured: no operator of the database has what was chosen.")
         return 1
-    text = report.page(rows)
+    text = report.page(rows, options.note)
     table.write_text(text)
     if options.write:
         PAGE.write_text(text)

@@ -73,6 +73,9 @@ def _side(library: Any, call: Any, in_place: Any, arguments: Arguments, directio
         return Side(lambda: call(*args, **kwargs))
     if direction == "in_place":
         first, kept = args[0], args[0].clone()
+        in_place(*args, **kwargs)
+        if first.shape != kept.shape:
+            raise NoCellError("the call changes the shape")
         return Side(lambda: in_place(*args, **kwargs), lambda: first.copy_(kept))
     if direction == "out":
         out = call(*args, **kwargs)

@@ -85,8 +85,8 @@ def _by_axis(timed: list[Row], axis: str) -> list[str]:
     return [*lines, ""]
 
 
-def page(rows: list[Row]) -> str:
-    """The whole table, in Markdown."""
+def page(rows: list[Row], note: str = "") -> str:
+    """The whole table, in Markdown; `note` is a sentence about the run."""
     timed = [r for r in rows if "ratios" in r]
     lines = [
         "# Speed beside torch",
@@ -95,7 +95,8 @@ def page(rows: list[Row]) -> str:
         "both libraries run it in one process, in turns, and of each the least time over five rounds counts. A "
         f"cell that is slower than {SLOW} times torch's time is measured three times, and its best ratio stands here.",
         "",
-        f"{machine()}; Mica {mica.__version__} beside torch {torch.__version__}; {date.today().isoformat()}.",
+        f"{machine()}; Mica {mica.__version__} beside torch {torch.__version__}; {date.today().isoformat()}."
+        + f" {note}".rstrip(),
         "",
         *(line.strip() for line in summary(rows).splitlines()[:2]),
         "",

@@ -84,3 +84,16 @@ def test_trapezoids_of_narrow_integers_do_not_wrap(name):
     assert mica.cumulative_trapezoid(values).tolist() == areas.cumsum().tolist()
     assert mica.trapezoid(values, places).item() == (areas * steps).sum()
     assert mica.cumulative_trapezoid(values, places).tolist() == (areas * steps).cumsum().tolist()
+
+
+@pytest.mark.parametrize("name", ["float32", "float64"])
+def test_wide_integers_as_floats(name: str) -> None:
+    """Small ones alone, and one beyond 2^51 in each place of a stretch of 1,024 that matters; each rounded once."""
+    random = np.random.default_rng(2)
+    ends = [0, 1, -1, 2**24 + 1, 2**31, -(2**31) - 1, 2**51 - 1, -(2**51), 2**51, -(2**51) - 1]
+    ends += [2**53 + 1, -(2**53) - 1, 2**62 + 2**37 + 1, 2**63 - 1, -(2**63)]
+    for n in (1, 7, 1023, 1024, 1025, 3000):
+        for end in ends:
+            x = random.integers(-(2**40), 2**40, n)
+            x[random.integers(0, n)] = x[-1] = end
+            assert mica.tensor(x).to(getattr(mica, name)).tolist() == x.astype(name).tolist(), (n, end)

@@ -10,6 +10,7 @@
 #define HWY_DISABLED_TARGETS (HWY_SSSE3 | HWY_AVX3 | HWY_AVX3_DL)
 #include "hwy/foreach_target.h"
 //
+#include <bit>
 #include <cmath>
 #include <limits>
 #include <type_traits>
@@ -54,10 +55,36 @@ struct Convert {
   }
 };
 
+// An integer between -2^51 and 2^51 as the low bits of a double of 2^52 and more: AVX2 has no conversion of
+// 64-bit integers. One that stands outside sends its stretch to the scalar conversion.
+template <class To>
+void CastWideIntegers(To* d, const int64_t* x, int64_t n) {
+  constexpr int64_t kStretch = 1024;
+  constexpr double kShift = 6755399441055744.0;  // 2^52 + 2^51
+  for (; n > 0; n -= kStretch, x += kStretch, d += kStretch) {
+    const int64_t count = HWY_MIN(n, kStretch);
+    uint64_t outside = 0;
+    for (int64_t i = 0; i < count; ++i) outside |= (static_cast<uint64_t>(x[i]) + (uint64_t{1} << 51)) >> 52;
+    if (outside != 0) {
+      for (int64_t i = 0; i < count; ++i) d[i] = static_cast<To>(x[i]);
+      continue;
+    }
+    MICA_IVDEP
+    for (int64_t i = 0; i < count; ++i) {
+      const int64_t bits = x[i] + std::bit_cast<int64_t>(kShift);
+      d[i] = static_cast<To>(std::bit_cast<double>(bits) - kShift);
+    }
+  }
+}
+
 template <class To, class From>
 int CastLoop(void* dst, const void* a, const void*, const void*, int64_t n) {
   To* d = static_cast<To*>(dst);
   const From* x = static_cast<const From*>(a);
+  if constexpr (std::is_same_v<From, int64_t> && std::is_floating_point_v<To>) {
+    CastWideIntegers(d, x, n);
+    return kFlagNone;
+  }
   // Numbers fit int32 almost always, for which the conversion is a vector's.
   if constexpr (std::is_floating_point_v<From> && std::is_integral_v<To> && sizeof(To) != sizeof(int32_t)) {
     constexpr int64_t kStretch = 1024;
