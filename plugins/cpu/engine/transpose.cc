@@ -125,27 +125,30 @@ struct Pair {
   uint64_t half[2];
 };
 
-template <class T>
-void ReverseAs(void* dst, const void* src, int64_t n) {
+template <class T, int kStep>
+void EachAs(void* dst, const void* src, int64_t n) {
   T* __restrict d = static_cast<T*>(dst);
   const T* __restrict s = static_cast<const T*>(src);
-  for (int64_t i = 0; i < n; ++i) d[i] = s[-i];
+  for (int64_t i = 0; i < n; ++i) d[i] = s[kStep * i];
 }
 
-void ReverseOn(int64_t size, void* dst, const void* src, int64_t n) {
+template <int kStep>
+void EachOn(int64_t size, void* dst, const void* src, int64_t n) {
   switch (size) {
     case 1:
-      return ReverseAs<uint8_t>(dst, src, n);
+      return EachAs<uint8_t, kStep>(dst, src, n);
     case 2:
-      return ReverseAs<uint16_t>(dst, src, n);
+      return EachAs<uint16_t, kStep>(dst, src, n);
     case 4:
-      return ReverseAs<uint32_t>(dst, src, n);
+      return EachAs<uint32_t, kStep>(dst, src, n);
     case 8:
-      return ReverseAs<uint64_t>(dst, src, n);
+      return EachAs<uint64_t, kStep>(dst, src, n);
     default:
-      return ReverseAs<Pair>(dst, src, n);
+      return EachAs<Pair, kStep>(dst, src, n);
   }
 }
+void ReverseOn(int64_t size, void* dst, const void* src, int64_t n) { EachOn<-1>(size, dst, src, n); }
+void EverySecondOn(int64_t size, void* dst, const void* src, int64_t n) { EachOn<2>(size, dst, src, n); }
 
 void TransposeOn(int64_t size, char* dst, int64_t dst_stride, const char* src, int64_t src_stride,
                  int64_t rows, int64_t columns) {
@@ -174,8 +177,12 @@ HWY_AFTER_NAMESPACE();
 namespace mica::cpu {
 HWY_EXPORT(TransposeOn);
 HWY_EXPORT(ReverseOn);
+HWY_EXPORT(EverySecondOn);
 void Reverse(int64_t size, void* dst, const void* src, int64_t n) {
   HWY_DYNAMIC_DISPATCH(ReverseOn)(size, dst, src, n);
+}
+void EverySecond(int64_t size, void* dst, const void* src, int64_t n) {
+  HWY_DYNAMIC_DISPATCH(EverySecondOn)(size, dst, src, n);
 }
 void Transpose(int64_t size, char* dst, int64_t dst_stride, const char* src, int64_t src_stride, int64_t rows,
                int64_t columns) {

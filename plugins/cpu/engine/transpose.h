@@ -20,6 +20,8 @@ void Transpose(int64_t size, char* dst, int64_t dst_stride, const char* src, int
 
 // dst[i] = src[-i] for n elements of such a size, which do not overlap.
 void Reverse(int64_t size, void* dst, const void* src, int64_t n);
+// dst[i] = src[2 * i], which vectors read whole.
+void EverySecond(int64_t size, void* dst, const void* src, int64_t n);
 
 }  // namespace mica::cpu
 

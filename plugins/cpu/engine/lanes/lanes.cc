@@ -139,6 +139,7 @@ void GatherStrided(void* dst, const void* src, int64_t stride, int64_t size, int
   }
   if (stride == 0) return Splat(dst, src, size, n);
   if (stride == -size) return Reverse(size, dst, src, n);
+  if (stride == 2 * size) return EverySecond(size, dst, src, n);
   switch (size) {
     case 1:
       return Gather<uint8_t>(dst, s, stride, n);
