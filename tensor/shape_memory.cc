@@ -113,6 +113,7 @@ Overlap GetOverlap(const Tensor& a, const Tensor& b) {
   if (a.is_same(b)) return Overlap::kFull;
   if (a.numel() == 0 || b.numel() == 0) return Overlap::kNo;
   if (a.impl()->storage != b.impl()->storage) return Overlap::kNo;
+  if (a.impl()->is_apart() || b.impl()->is_apart()) a.data(), b.data();  // addresses are compared
   if (!a.impl()->has_flag(MICA_TENSOR_HAS_DATA)) return Overlap::kNo;
   if (IsNonOverlappingAndDense(a.sizes(), a.strides()) && IsNonOverlappingAndDense(b.sizes(), b.strides())) {
     return IntervalsOverlap(a, b);

@@ -154,7 +154,7 @@ std::shared_ptr<DeferredElements>& StorageImpl::elements() {
 }
 
 void StorageImpl::FreeMemory(void* data) {
-  const Behind behind = std::exchange(behind_, Behind::kNothing);
+  const Behind behind = behind_.exchange(Behind::kNothing);
   if (behind == Behind::kElements) {
     elements().~shared_ptr();
   } else if (behind == Behind::kOwner) {

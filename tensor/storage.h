@@ -18,11 +18,13 @@ namespace mica {
 
 struct TensorImpl;
 
+class Storage;
+
 // Elements that lie elsewhere until somebody reads or writes them: in a layout of a plugin's own.
 struct DeferredElements {
   virtual ~DeferredElements() = default;
-  // Writes them into fresh memory of the storage's size. May run in several threads at once.
-  virtual void WriteTo(void* memory) = 0;
+  // They, in fresh memory of the storage's size and device. May run in several threads at once.
+  virtual Storage InMemory() = 0;
 };
 
 class StorageImpl {
@@ -51,6 +53,7 @@ class StorageImpl {
     if (refs_.fetch_sub(1, std::memory_order_acq_rel) == 1) Destroy();
   }
   uint32_t use_count() const { return refs_.load(std::memory_order_relaxed); }
+  bool is_deferred() const { return behind_.load(std::memory_order_acquire) == Behind::kElements; }
   // Its elements where they are still deferred; else NULL.
   std::shared_ptr<DeferredElements> deferred();
   // Gives a storage of deferred elements its memory, if nobody has. Several threads may write it; the first
@@ -58,6 +61,8 @@ class StorageImpl {
   void MakeMemory();
   // Makes the memory, and has `tensor`, which was made without, point there.
   void MakeMemoryOf(TensorImpl* tensor);
+  // Where the first element of such a tensor is, from the beginning, while other threads may make the memory.
+  int64_t OffsetOf(const TensorImpl* tensor);
   // Its own number, above 0, which no other storage ever gets: what a weak reference keeps.
   int64_t Number();
   // Whether the storage of this number is still there.
@@ -110,7 +115,7 @@ class StorageImpl {
   std::atomic<bool> watched_{false};
   bool numbered_ = false;             // Number() was asked for
   bool inline_data_ = false;          // data_ lies behind this header
-  Behind behind_ = Behind::kNothing;  // the header; where that is nothing, the device's allocator has data_
+  std::atomic<Behind> behind_{Behind::kNothing};  // the header; where that is nothing, the device's allocator has data_
   uint8_t block_class_ = 0;           // small-pool class of the block that begins with this header
   std::atomic<uint16_t> holder_lock_{0};
   std::atomic<uint32_t> aliases_{0};         // storages over its memory

@@ -75,19 +75,32 @@ Kind KindOf(DType dtype, const TensorImpl& like) {
           like.keys & keys::kBackends};
 }
 
+// Where a storage's memory begins, 0 where it has none, and the flag that says so.
+struct Memory {
+  uintptr_t begin;
+  uint64_t flag;
+};
+inline Memory MemoryOf(const StorageImpl& storage) {
+  void* memory = storage.data();
+  if (__builtin_expect(!memory, 0)) {
+    if (storage.is_deferred()) return {0, MICA_TENSOR_OPAQUE};
+    memory = storage.data();  // it may have been made just now
+  }
+  return {reinterpret_cast<uintptr_t>(memory), memory ? MICA_TENSOR_HAS_DATA : 0};
+}
+
 // An impl without dims over `held`.
 __attribute__((always_inline)) inline TensorImpl* NewImpl(Storage&& held, int64_t byte_offset,
                                                           const Kind& kind) {
   auto* impl = static_cast<TensorImpl*>(internal::SmallAllocate(kImplClass));
   StorageImpl* const storage = held.release();
-  void* const memory = storage->data();
+  const Memory memory = MemoryOf(*storage);
   impl->refcount = 1;
   impl->vtable = nullptr;
-  impl->flags =
-      kind.flags | (memory ? MICA_TENSOR_HAS_DATA : 0) | (t_inference_mode ? tensor_flags::kInference : 0);
+  impl->flags = kind.flags | memory.flag | (t_inference_mode ? tensor_flags::kInference : 0);
   impl->reserved = 0;
   // Without memory (meta) the pointer holds the offset alone.
-  impl->dl.data = reinterpret_cast<void*>(reinterpret_cast<uintptr_t>(memory) + byte_offset);
+  impl->dl.data = reinterpret_cast<void*>(memory.begin + static_cast<uintptr_t>(byte_offset));
   impl->dl.device = kind.device;
   impl->dl.ndim = 0;
   impl->dl.dtype = kind.dtype.dl;
@@ -122,12 +135,7 @@ void AttachView(TensorImpl* impl, const Tensor& base, bool detached) {
     impl->flags &= ~tensor_flags::kInference;
   }
   impl->keys = impl->keys | (base.keys() & keys::kOfMemory);
-  if (base.keys().has(keys::kOpaque)) {
-    if (impl->has_flag(MICA_TENSOR_HAS_DATA))
-      impl->keys = impl->keys - KeySet::Of(keys::kOpaque);  // the memory was made by then
-    else
-      impl->flags |= MICA_TENSOR_OPAQUE;
-  }
+  if (!impl->has_flag(MICA_TENSOR_OPAQUE)) impl->keys = impl->keys - KeySet::Of(keys::kOpaque);
   if (detached) return;
   TensorExtra& extra = impl->EnsureExtra();
   TensorImpl* root =
@@ -193,10 +201,11 @@ TensorImpl* TensorImpl::Make(Storage storage, int64_t byte_offset, IntSpan sizes
 }
 
 void TensorImpl::PointWhere(const TensorImpl& other) {
+  const int64_t offset = other.byte_offset();
   MoveTo(other.storage);
-  dl.data = other.dl.data;
-  constexpr uint64_t kWhere = MICA_TENSOR_HAS_DATA | MICA_TENSOR_OPAQUE;
-  flags = (flags & ~kWhere) | (other.flags & kWhere);
+  const Memory memory = MemoryOf(*storage);
+  dl.data = reinterpret_cast<void*>(memory.begin + static_cast<uintptr_t>(offset));
+  flags = (flags & ~(MICA_TENSOR_HAS_DATA | MICA_TENSOR_OPAQUE)) | memory.flag;
 }
 
 void TensorImpl::MoveTo(StorageImpl* to) {
@@ -251,9 +260,9 @@ Storage Tensor::storage() const {
 }
 
 int64_t TensorImpl::byte_offset() const {
-  const auto first = reinterpret_cast<uintptr_t>(dl.data);
-  if (has_flag(MICA_TENSOR_OPAQUE)) return static_cast<int64_t>(first);
-  return static_cast<int64_t>(first - reinterpret_cast<uintptr_t>(storage->data()));
+  if (__builtin_expect(is_apart(), 0)) return storage->OffsetOf(this);
+  return static_cast<int64_t>(reinterpret_cast<uintptr_t>(dl.data) -
+                              reinterpret_cast<uintptr_t>(storage->data()));
 }
 
 int64_t Tensor::storage_offset() const { return impl_->byte_offset() / itemsize(); }

@@ -129,6 +129,8 @@ struct TensorImpl : MicaTensor {
   void set_flag(uint64_t f, bool on) { flags = on ? flags | f : flags & ~f; }
   bool contiguous() const { return has_flag(MICA_TENSOR_CONTIGUOUS); }
   int64_t byte_offset() const;  // of the first element, from where the storage begins
+  // Whether `dl.data` holds the offset, of memory that is not there yet: what is asked before it is read.
+  bool is_apart() const { return (__atomic_load_n(&flags, __ATOMIC_ACQUIRE) & MICA_TENSOR_OPAQUE) != 0; }
   TensorExtra& EnsureExtra() {
     if (!extra) extra = new TensorExtra();
     return *extra;
@@ -215,7 +217,7 @@ class __attribute__((may_alias)) Tensor {
 
   // Of deferred elements too, whose memory it makes.
   void* data() const {
-    if (__builtin_expect(impl_->has_flag(MICA_TENSOR_OPAQUE), 0)) impl_->storage->MakeMemoryOf(impl_);
+    if (__builtin_expect(impl_->is_apart(), 0)) impl_->storage->MakeMemoryOf(impl_);
     return impl_->dl.data;
   }
   template <typename T>

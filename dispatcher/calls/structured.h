@@ -22,6 +22,7 @@ struct StructuredContext {
   MicaFunction leaf = nullptr;
   MicaBoxedFunction leaf_boxed = nullptr;
   void* kernel_context = nullptr;
+  bool takes_opaque = false;               // of that kernel
   const EarlierSchema* earlier = nullptr;  // what the kernel was built for, where that is not the present
   MicaClassFunction class_fn = nullptr;
   MicaClassListFunction class_list_fn = nullptr;  // of the same kernel, or NULL

@@ -11,9 +11,9 @@ namespace mica {
 
 // Throws a kValue Error where the payload's type cannot write its elements.
 Tensor MakeOpaque(IntSpan sizes, DType dtype, Device device, MicaObject* payload);
-// A new reference to what MakeOpaque was given; NULL, and the tensor is in memory, where that no longer is,
-// or never was, all that the tensor shows.
-MicaObject* PayloadOf(const Tensor& t);
+// A new reference to what MakeOpaque was given. NULL, and the tensor is in memory, where that is of another
+// type, or no longer is, or never was, all that the tensor shows.
+MicaObject* PayloadOf(const Tensor& t, const MicaObjectType* type);
 // Puts the opaque tensors among a call's arguments into memory.
 void MakeMemoryOf(const MicaValue* args, int64_t n);
 

@@ -102,8 +102,8 @@ MicaTensorResult TensorOpaque(MicaIntSpan sizes, int32_t dtype, MicaDevice devic
     return MakeOpaque({sizes.data, sizes.size}, CheckedDType(dtype), Device::FromAbi(device), payload);
   });
 }
-MicaStatus TensorPayload(MicaTensor* t, MicaObject** out) {
-  return CatchAll([&] { *out = PayloadOf(Tensor::Ref(t)); });
+MicaStatus TensorPayload(MicaTensor* t, const MicaObjectType* type, MicaObject** out) {
+  return CatchAll([&] { *out = PayloadOf(Tensor::Ref(t), type); });
 }
 
 MicaTensor** TensorListCreate(int64_t size) {

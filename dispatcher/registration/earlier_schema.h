@@ -51,7 +51,7 @@ inline MicaStatus CallLeaf(const StructuredContext& c, const OperatorSpec& form,
              : k->leaf ? form.adapters->call_leaf(k->leaf, &call, args, n, nullptr, results)
                        : k->leaf_boxed(&call, args, n, results, num_results);
     k = k->replaced_leaf;
-    if (Refused(status)) MakeMemoryOf(args, n);
+    if (k && !k->takes_opaque && Refused(status)) MakeMemoryOf(args, n);
   } while (k && Refused(status));
   return status;
 }

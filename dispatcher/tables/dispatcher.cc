@@ -135,6 +135,8 @@ std::string Dispatcher::Fit(const Operator& op, KernelEntry& e) {
     built_for_schema = built_for->schema;
     e.earlier = &StateOf(op).earlier.emplace_back(AdaptTo(op, *built_for));
   }
+  if (e.takes_opaque && spec.form != OpForm::kFunctional)
+    return "takes opaque tensors (MICA_KERNEL_TAKES_OPAQUE), as kernels of functional forms alone can.";
   if (e.kind == KernelEntry::Kind::kLeaf && !adapters && !e.leaf_boxed)
     return "has no boxed function, and an operator that is defined at run time is called boxed alone.";
   return e.signature.empty() ? "" : SignatureMismatch(e.signature, built_for_schema);

@@ -44,6 +44,7 @@ void SetLeaf(const OperatorSpec& form, const KernelEntry& e, StructuredContext& 
   c.leaf = adapters ? e.fn : nullptr;
   c.leaf_boxed = c.leaf ? nullptr : e.leaf_boxed;
   c.kernel_context = e.context;
+  c.takes_opaque = e.takes_opaque;
   c.earlier = e.earlier;
 }
 

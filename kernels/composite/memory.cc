@@ -97,7 +97,7 @@ void _become_view_(const Tensor& self, const Tensor& view, std::string_view name
              std::string(name),
              " writes was made in inference mode, and inference mode is over; clone it first.");
   AnnounceWrite(self);
-  impl->dl.data = view.impl()->dl.data;
+  impl->PointWhere(*view.impl());
   impl->SetSizesStrides(view.sizes(), view.strides());
   impl->storage->BumpVersion();
   LogWrite(self, "an in-place view (t_, squeeze_, as_strided_ or the like)");

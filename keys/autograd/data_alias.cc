@@ -83,6 +83,7 @@ void SetData(const Tensor& t, const Tensor& data) {
       IsReplaceable(t) && IsReplaceable(data) && (!frames::IsWrapper(t) || t.dtype() == data.dtype()),
       "The data of a tensor cannot be replaced inside a transform (mica.func); use copy_.");
   if (t.is_same(data)) return;
+  if (!frames::IsWrapper(data)) data.data();  // has its memory: what may fail comes first
   if (t.is_view()) LeaveBase(t);
   if (frames::IsWrapper(data)) return SetData(t, frames::WrapperOf(data).value);
   if (frames::IsWrapper(t)) {
@@ -91,12 +92,11 @@ void SetData(const Tensor& t, const Tensor& data) {
   }
   TensorImpl* to = t.impl();
   const TensorImpl* from = data.impl();
-  if (!frames::IsWrapper(data)) data.data();
   to->MoveTo(OwnerOf(from->storage));
   to->dl.data = from->dl.data;
   to->dl.device = from->dl.device;
   to->dl.dtype = from->dl.dtype;
-  constexpr uint64_t kOfData = MICA_TENSOR_HAS_DATA | (uint64_t{0xff} << MICA_TENSOR_DTYPE_SHIFT) |
+  constexpr uint64_t kOfData = MICA_TENSOR_HAS_DATA | MICA_TENSOR_OPAQUE | (uint64_t{0xff} << MICA_TENSOR_DTYPE_SHIFT) |
                                (uint64_t{0xff} << MICA_TENSOR_BACKEND_SHIFT) | tensor_flags::kInference;
   to->flags = (to->flags & ~kOfData) | (from->flags & kOfData);
   const KeySet of_data = keys::kBackends | keys::kOfMemory;

@@ -19,7 +19,7 @@ from every_operator import INPLACE, SAMPLED, each, judge
 from layers import needs
 
 import mica
-from build import plugin, python
+from build import CXX, LIBCXX, plugin, python
 from mica.conformance.batches import Sample, tensors_of
 from mica.conformance.operators import ENTRIES, attempt
 
@@ -126,6 +126,76 @@ def test_a_view_is_written_first() -> None:
     grown = pack(mica.zeros(0))
     assert mica.mul(numbers(), 2, out=grown).tolist() == (numbers() * 2).tolist()
     assert pack(numbers()).resize_(3, 3)[:2].tolist() == numbers().tolist()
+
+
+READS: dict[str, Callable[[mica.Tensor], Any]] = {
+    "nobody": lambda x: None,
+    "itself": lambda x: x.sum(),
+    "an alias": lambda x: x[1].sum(),
+    "a view before and after": lambda x: (x.T, x[0].sum(), x.T),
+}
+CHANGES: dict[str, Callable[[mica.Tensor], Any]] = {
+    "t_": lambda x: x.t_(),
+    "squeeze_": lambda x: x.squeeze_(),
+    "unsqueeze_": lambda x: x.unsqueeze_(0),
+    "as_strided_": lambda x: x.as_strided_((2,), (2,), 1),
+    "detach_": lambda x: x.detach_(),
+    "swap": lambda x: x.swapaxes_(0, 1),
+    "data": lambda x: setattr(x, "data", mica.full((2, 3), 7.0)),
+    "data of another": lambda x: setattr(x, "data", pack(mica.full((2, 3), 7.0))),
+    "data of a row": lambda x: setattr(x, "data", pack(mica.full((2, 3), 7.0))[1]),
+    "set_": lambda x: x.set_(mica.full((4,), 7.0)),
+    "set_ to another": lambda x: x.set_(pack(mica.full((4,), 7.0))),
+    "resize_": lambda x: x.resize_(1, 2),
+    "share_memory_": lambda x: x.share_memory_(),
+    "requires_grad_": lambda x: x.requires_grad_(),
+    "storage": lambda x: x.untyped_storage().resize_(400),
+}
+
+
+@pytest.mark.parametrize("change", CHANGES)
+@pytest.mark.parametrize("read", READS)
+def test_what_moves_a_tensor(read: str, change: str) -> None:
+    """Whoever read it before, it lies where a plain one would, and so do its views."""
+
+    def run(x: mica.Tensor) -> Any:
+        views = [x, x[1], x.detach()]
+        kept = READS[read](x)
+        CHANGES[change](x)
+        views += [x.detach(), kept]
+        shown = [v for v in views if isinstance(v, mica.Tensor)]
+        return [(v.tolist(), v.stride(), v.storage_offset(), v.requires_grad) for v in shown]
+
+    assert run(pack(numbers())) == run(numbers().clone())
+
+
+def test_transforms_see_aliases() -> None:
+    def f(x: mica.Tensor, v: mica.Tensor) -> tuple[mica.Tensor, mica.Tensor]:
+        return v.mul_(2), x.add_(1)
+
+    for read in (False, True):
+        x = pack(mica.arange(4.0))
+        v = x[2:]
+        if read:
+            v.sum()
+        with pytest.raises(NotImplementedError, match="shares memory with another"):
+            mica.func.functionalize(f)(x, v)
+
+    def g(a: mica.Tensor) -> mica.Tensor:
+        b = a * 1
+        first = b[..., 1:]
+        b.sum()
+        b[..., :2].add_(1)
+        first.mul_(2)
+        return b.as_strided(b.shape, b.stride(), b.storage_offset())
+
+    x, plain = pack(mica.arange(6.0).reshape(1, 2, 3)), mica.arange(6.0).reshape(1, 2, 3)
+    two = lambda h: mica.func.vmap(mica.func.vmap(h))  # noqa: E731
+    for h in (two(g), mica.func.vmap(lambda b: mica.func.jvp(g, (b,), (b,))[1]), two(lambda a: (a.sum(), a)[1])):
+        assert mica.equal(h(x), h(plain))
+    offsets: list[int] = []
+    two(lambda a: (a.sum(), offsets.append(a.storage_offset()), a)[2])(pack(numbers())[None])
+    assert offsets == [0]
 
 
 def test_gradients() -> None:
@@ -274,11 +344,36 @@ def test_without_the_layer_nothing_is_read() -> None:
     assert (x + 1).tolist() == (numbers() + 1).tolist()
 
 
+def test_an_offset_is_read_while_another_thread_makes_the_memory() -> None:
+    wrong: list[int] = []
+    for _ in range(150):
+        x = pack(mica.arange(300_000.0))
+        view = x[7:]
+        done = threading.Event()
+
+        def read(x: mica.Tensor = x, done: threading.Event = done) -> None:
+            mica.neg(x)
+            done.set()
+
+        thread = threading.Thread(target=read)
+        thread.start()
+        while not done.is_set():
+            wrong += [v for v in (x.storage_offset(), view.storage_offset() - 7, x[3:].storage_offset() - 3) if v]
+        thread.join()
+    assert not wrong
+
+
 LIES = {
     "LIE_NO_REORDER": r"payload \(packed.Reversed\).*\[2, 3\].*without `reorder`",
     "LIE_OLD_TYPE": r"payload \(packed.Reversed\).*\[2, 3\].*without `reorder`",
     "LIE_NULL": r"\[2, 3\] is made without a payload",
-    "LIE_KEEP": r"\(packed.Reversed\).*float32\[2, 3\] on cpu\) kept a reference",
+    "LIE_KEEP": r"reorder.*\(packed.Reversed\) of float32\[2, 3\] on cpu kept a reference",
+    "LIE_KEEP_VIEW": r"reorder.*\(packed.Reversed\) of float32\[2, 3\] on cpu kept a reference",
+    "LIE_RESIZE": r"reorder.*\(packed.Reversed\).*resized the tensor that it was to write, from \[2, 3\]",
+    "LIE_DECLINE": r"reorder.*\(packed.Reversed\) of float32\[2, 3\] on cpu declines to write",
+    "DEVICE=77,0": r"\[2, 3\] is made on a device \(77, 0\) that nobody registered",
+    "DEVICE=-1,0": r"\[2, 3\] is made on a device \(-1, 0\) that nobody registered",
+    "DEVICE=1,0": r"\[2, 3\] on the device \(meta\) would have elements",
 }
 
 
@@ -290,7 +385,7 @@ import re, sys, mica
 mica.load_plugin(sys.argv[1])
 try:
     mica.ops.packed.pack(mica.ones(2, 3)).sum()
-except (ValueError, RuntimeError) as error:
+except (ValueError, RuntimeError, NotImplementedError) as error:
     assert re.search(sys.argv[2], str(error)), error
 else:
     raise AssertionError("taken")
@@ -313,3 +408,32 @@ print(mica.neg(x).tolist(), mica.ops.packed.held(x))
         str(plugin("packed.c", "-DDECLINES")),
     )
     assert done.stdout == "[-0.0, -1.0, -2.0, -3.0, -4.0, -5.0] False\n", done.stderr
+
+
+@pytest.mark.parametrize("compiler", [CXX, LIBCXX], ids=["gcc", "clang with libc++"])
+def test_the_face_in_cpp(compiler: tuple[str, ...]) -> None:
+    """The payloads of one plugin are no other's, and memory to it."""
+    done = python(
+        """
+import sys, mica
+mica.load_plugin(sys.argv[1])
+mica.load_plugin(sys.argv[2])
+x = mica.arange(6.0).reshape(2, 3)
+mine, theirs = mica.ops.blocks.pack(x), mica.ops.packed.pack(x)
+print([mica.ops.blocks.total(t) for t in (mine, mine[1], mine, theirs, x)])
+print(mica.ops.packed.halve(mica.ops.blocks.pack(x)).tolist(), mica.neg(x, out=mica.empty(2, 3)).tolist() == (-x).tolist())
+empty = mica.ops.blocks.pack(x[:0])
+try:
+    empty + 1
+except ValueError as error:
+    print(error)
+""",
+        str(plugin("blocks.cc", compiler=compiler)),
+        str(plugin("packed.c")),
+    )
+    assert done.stdout.splitlines()[:2] == [
+        "[1015.0, 12.0, 15.0, 15.0, 15.0]",
+        "[[0.0, 0.5, 1.0], [1.5, 2.0, 2.5]] True",
+    ], done.stderr
+    assert "there are no blocks" in done.stdout and "(blocks.Doubled) of float32[0, 3]" in done.stdout
+    assert "as kernels of functional forms alone can" in done.stderr

@@ -338,9 +338,9 @@ typedef struct MicaHost {
    * has `reorder`; it takes a reference of its own. It is contiguous to whoever asks, and has no memory until
    * somebody reads or writes its elements in any other way than by its payload. */
   MicaTensorResult (*tensor_opaque)(MicaIntSpan sizes, int32_t dtype, MicaDevice device, MicaObject* payload);
-  /* What tensor_opaque was given, a reference for the caller. NULL where that does not say what the tensor's
-   * elements are, or no longer: then its face has them. */
-  MicaStatus (*tensor_payload)(MicaTensor*, MicaObject** out);
+  /* What tensor_opaque was given, a reference for the caller, where it is of that type. NULL where it is not, or
+   * does not say what the tensor's elements are, or no longer: then its face has them, and is read after this. */
+  MicaStatus (*tensor_payload)(MicaTensor*, const MicaObjectType* type, MicaObject** out);
 } MicaHost;
 
 /* What every table begins with, an extension's too. */
@@ -420,6 +420,8 @@ MICA_LAYOUT_ASSERT(sizeof(MicaRegistrar) >= MICA_REGISTRAR_SIZE_1_0);
 MICA_LAYOUT_ASSERT(sizeof(MicaKernelRecord) >= MICA_KERNEL_RECORD_SIZE_1_0);
 MICA_LAYOUT_ASSERT(sizeof(MicaClassRecord) >= MICA_CLASS_RECORD_SIZE_1_0);
 MICA_LAYOUT_ASSERT(sizeof(MicaManifest) >= MICA_MANIFEST_SIZE_1_0);
+MICA_LAYOUT_ASSERT(sizeof(MicaObjectType) >= MICA_OBJECT_TYPE_SIZE_1_0);
+MICA_LAYOUT_ASSERT(offsetof(MicaObjectType, reorder) == MICA_OBJECT_TYPE_SIZE_1_0);
 MICA_LAYOUT_ASSERT(sizeof(MicaCall) == 64);
 MICA_LAYOUT_ASSERT(offsetof(MicaCall, compute_dtype) == 24);
 MICA_LAYOUT_ASSERT(offsetof(MicaCall, device_index) == 48);

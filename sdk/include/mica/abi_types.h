@@ -151,7 +151,7 @@ typedef struct MicaObjectType {
    * of its device. Keeps no reference to it. Several threads may ask at once. */
   struct MicaStatusBody* (*reorder)(struct MicaObject*, MicaTensor* to);
 } MicaObjectType;
-#define MICA_OBJECT_TYPE_SIZE_1_0 24
+#define MICA_OBJECT_TYPE_SIZE_1_0 24 /* without `reorder` */
 typedef struct MicaObject {
   uint64_t refcount; /* atomic */
   const MicaObjectType* type;

@@ -7,6 +7,10 @@
 //   Object<Group>::Make(Group{4}).Give(&results[0]);   // acme::group(int size) -> acme.Group
 //   Object<Group>::In(args[1]).size                    // acme::sum(Tensor x, acme.Group group) -> Tensor
 //
+// A T with `void Reorder(MicaTensor* to)` can be the payload of opaque tensors (MicaHost.tensor_opaque):
+//   Object<Blocks>::Make(...).Opaque(sizes, ndim, MICA_F32, device)   // the tensor
+//   Object<Blocks>::PayloadOf(x)                                      // empty where x is in memory, or another's
+//
 // For a kernel that makes an object of T or reads one; a kernel that only passes objects on has the
 // MicaObject*. T's destructor runs on the thread that drops the last reference and must not throw.
 #pragma once
@@ -55,6 +59,20 @@ class Object {
   // The same without a reference, for arguments that the schema says are never None.
   static T& In(const MicaValue& v) { return Read(v.u.object)->value; }
 
+  // An opaque tensor whose elements the object holds.
+  OwnedTensor Opaque(const int64_t* sizes, int64_t ndim, int32_t dtype, MicaDevice device) const {
+    const MicaTensorResult made = Host()->tensor_opaque(MicaIntSpan{sizes, ndim}, dtype, device, held_);
+    Check(made.status);
+    return OwnedTensor(made.value);
+  }
+  // What lies behind an opaque tensor. Empty where that is in memory, or of another maker, which puts it into
+  // memory: its face is to be read after this.
+  static Object PayloadOf(MicaTensor* t) {
+    MicaObject* found = nullptr;
+    Check(Host()->tensor_payload(t, &Type(), &found));
+    return Object(static_cast<Held*>(found));
+  }
+
   explicit operator bool() const { return held_ != nullptr; }
   T* operator->() const { return &held_->value; }
   T& operator*() const { return held_->value; }
@@ -75,8 +93,20 @@ class Object {
   explicit Object(Held* owned) : held_(owned) {}
 
   static void Destroy(MicaObject* o) { delete static_cast<Held*>(o); }
+  static MicaStatus Reorder(MicaObject* o, MicaTensor* to) {
+    return CatchAll([&] { static_cast<Held*>(o)->value.Reorder(to); });
+  }
+  using ReorderFunction = MicaStatus (*)(MicaObject*, MicaTensor*);
+  template <class U>
+  static constexpr auto ReorderOf(int) -> decltype(std::declval<U&>().Reorder(nullptr), ReorderFunction()) {
+    return &Reorder;
+  }
+  template <class U>
+  static constexpr ReorderFunction ReorderOf(...) {
+    return nullptr;
+  }
   static const MicaObjectType& Type() {
-    static constexpr MicaObjectType type = {sizeof(MicaObjectType), T::kTypeName, &Destroy};
+    static constexpr MicaObjectType type = {sizeof(MicaObjectType), T::kTypeName, &Destroy, ReorderOf<T>(0)};
     return type;
   }
   static Held* Read(MicaObject* o) {

@@ -17,6 +17,9 @@ __attribute__((section(".note.mica"), aligned(4), used)) static const struct {
 } note = {5, sizeof(NOTE) - 1, MICA_NOTE_TYPE, MICA_NOTE_NAME, NOTE};
 
 static const MicaHost* host;
+#ifndef DEVICE
+#define DEVICE 0, 0
+#endif
 
 typedef struct {
   MicaObject head;
@@ -42,6 +45,16 @@ static MicaStatus Reorder(MicaObject* o, MicaTensor* to) {
     memcpy((char*)to->dl.data + i * r->item, r->elements + (r->count - 1 - i) * r->item, (size_t)r->item);
 #ifdef LIE_KEEP
   host->tensor_retain(to);
+#endif
+#ifdef LIE_KEEP_VIEW
+  host->tensor_as_strided(to, (MicaIntSpan){NULL, 0}, (MicaIntSpan){NULL, 0}, 0);
+#endif
+#ifdef LIE_RESIZE
+  const int64_t size = 3;
+  return host->tensor_resize(to, (MicaIntSpan){&size, 1});
+#endif
+#ifdef LIE_DECLINE
+  return (MicaStatus)(uintptr_t)MICA_ERROR_NOT_IMPLEMENTED;
 #endif
   return NULL;
 }
@@ -70,7 +83,7 @@ static int32_t DTypeOf(const MicaTensor* t) { return (int32_t)(t->flags >> MICA_
 /* An opaque tensor that shows what `like` does; the payload is given up. */
 static MicaStatus Give(const MicaTensor* like, Reversed* payload, MicaValue* result) {
   const MicaTensorResult made =
-      host->tensor_opaque((MicaIntSpan){like->dl.shape, like->dl.ndim}, DTypeOf(like), (MicaDevice){0, 0},
+      host->tensor_opaque((MicaIntSpan){like->dl.shape, like->dl.ndim}, DTypeOf(like), (MicaDevice){DEVICE},
 #ifdef LIE_NULL
                           NULL);
 #else
@@ -114,7 +127,7 @@ KERNEL(Halve) {
   const MicaTensor* const x = args[0].u.tensor;
   if (DTypeOf(x) != MICA_F32) return (MicaStatus)(uintptr_t)MICA_ERROR_NOT_IMPLEMENTED;
   MicaObject* given = NULL;
-  const MicaStatus status = host->tensor_payload(args[0].u.tensor, &given);
+  const MicaStatus status = host->tensor_payload(args[0].u.tensor, &type, &given);
   if (status) return status;
   Reversed* const from = given ? (Reversed*)given : Packed(x);
   Reversed* const half = NewReversed(from->count, from->item);
@@ -127,7 +140,7 @@ KERNEL(Halve) {
 KERNEL(Held) {
   UNUSED;
   MicaObject* given = NULL;
-  const MicaStatus status = host->tensor_payload(args[0].u.tensor, &given);
+  const MicaStatus status = host->tensor_payload(args[0].u.tensor, &type, &given);
   results[0].tag = MICA_VALUE_BOOL;
   results[0].u.i = given != NULL;
   if (given) host->object_release(given);

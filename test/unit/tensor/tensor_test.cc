@@ -239,10 +239,12 @@ struct Counted : DeferredElements {
   int* writes;
   bool fails = false;
   explicit Counted(int* w) : writes(w) {}
-  void WriteTo(void* memory) override {
+  Storage InMemory() override {
     MICA_CHECK(!fails, "out of reach");
-    for (int i = 0; i < 6; ++i) static_cast<float*>(memory)[i] = static_cast<float>(i);
+    Storage made = Storage::Allocate(24, Device{});
+    for (int i = 0; i < 6; ++i) static_cast<float*>(made->data())[i] = static_cast<float>(i);
     ++*writes;
+    return made;
   }
 };
 
