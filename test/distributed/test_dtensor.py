@@ -87,6 +87,38 @@ def test_dimensions_of_a_mesh_that_cut_the_same_dimension_cut_one_after_the_othe
     on_all(4, f)
 
 
+def test_a_view_that_joins_dimensions_keeps_an_inner_cut() -> None:
+    def f(r: int) -> None:
+        mesh = mesh_of(2)
+        x = numbers(3, 4, 5)
+        cut = distribute_tensor(x, mesh, [Shard(1)])
+        flat = cut.view(12, 5)
+        assert str(flat.placements[0]) == "_S(0, 3)" and flat.to_local().shape == (6, 5)
+        assert mica.equal(flat.full_tensor(), x.view(12, 5))
+        assert (flat * 2).view(3, 4, 5).placements == (Shard(1),)
+        assert mica.equal((flat @ numbers(5, 2)).view(3, 4, 2).full_tensor(), x @ numbers(5, 2))
+        for new in (Replicate(), Shard(0), Shard(1)):
+            assert mica.equal(flat.redistribute(placements=[new]).full_tensor(), x.view(12, 5))
+        flat[0].fill_(7.0)
+        assert cut.full_tensor()[0, 0].tolist() == [7] * 5
+
+    on_all(2, f)
+
+
+def test_gradients_come_into_memory_that_is_cut_as_the_parameter() -> None:
+    def f(r: int) -> None:
+        mesh = mesh_of(2)
+        w = distribute_tensor(numbers(6, 4), mesh, [Shard(0)]).requires_grad_()
+        x = distribute_tensor(numbers(5, 4), mesh)
+        (x @ w.t()).square().sum().backward()
+        assert w.grad.placements == (Shard(0),) and w.grad.stride() == w.stride()
+        plain = numbers(6, 4).requires_grad_()
+        (numbers(5, 4) @ plain.t()).square().sum().backward()
+        assert mica.equal(w.grad.full_tensor(), plain.grad)
+
+    on_all(2, f)
+
+
 def test_from_local_takes_parts_and_says_what_does_not_fit() -> None:
     def f(r: int) -> None:
         mesh = mesh_of(2)
@@ -282,7 +314,7 @@ def test_checkpoints_are_saved_by_parts_and_load_into_other_layouts(tmp_path: An
             "none": distribute_tensor(x, mesh),
         }
         checkpoint.save(state, checkpoint_id=tmp_path / "c")
-        with pytest.raises(checkpoint.CheckpointException, match="what is partial is no part"):
+        with pytest.raises(checkpoint.CheckpointException, match="what is partial or strided is no box"):
             checkpoint.save({"p": laid(x, mesh_of(4), Partial())}, checkpoint_id=tmp_path / "d")
 
     def load(r: int) -> None:

@@ -43,7 +43,7 @@ CALLS: dict[str, tuple[Function, str, list[tuple[str, str]]]] = {
     "mean": (lambda m, x, y: x.mean(), "same", [(S0, R), (S1, R)]),
     "amax": (lambda m, x, y: x.amax(1), "same", [(S0, R), (S1, R)]),
     "softmax": (lambda m, x, y: x.softmax(1), "same", [(S0, R), (S1, R), (R, R)]),
-    "view": (lambda m, x, y: x.view(24), "same", [(S0, R), (R, R), (P, R)]),
+    "view": (lambda m, x, y: x.view(24), "same", [(S0, R), (S1, R), (R, R), (P, R)]),
     "split view": (lambda m, x, y: x.view(2, 2, 6), "same", [(S0, R), (S1, R)]),
     "unsqueeze": (lambda m, x, y: x.unsqueeze(0), "same", [(S0, R), (S1, R), (P, R)]),
     "transpose": (lambda m, x, y: x.transpose(0, 1), "same", [(S0, R), (S1, R)]),

@@ -17,7 +17,7 @@ from mica.autograd import Function
 from mica.distributed.device_mesh import DeviceMesh
 from mica.distributed.tensor._call import Kind, kind_of
 from mica.distributed.tensor._dispatch import dispatch
-from mica.distributed.tensor._layout import local_box
+from mica.distributed.tensor._layout import local_box, strides_like
 from mica.distributed.tensor._moves import redistributed
 from mica.distributed.tensor._sources import Source, local_of
 from mica.distributed.tensor.placement_types import Partial, Placement, Replicate, Shard, normalized
@@ -26,16 +26,6 @@ __all__ = ["DTensor", "distribute_module", "distribute_tensor"]
 
 Layout = tuple[Placement, ...]
 _identities: dict[Any, int] = {}
-
-
-def _strides_like(local: Tensor, shape: Sequence[int]) -> tuple[int, ...]:
-    """The strides of a dense tensor of this shape whose dimensions lie in the order of the local one's."""
-    order = sorted(range(len(shape)), key=lambda d: (-local.stride(d), d))
-    strides, step = [0] * len(shape), 1
-    for d in reversed(order):
-        strides[d] = step
-        step *= max(shape[d], 1)
-    return tuple(strides)
 
 
 def _of_gradient(placements: Layout) -> Layout:
@@ -154,7 +144,7 @@ class DTensor(Tensor):
         whole = tuple(sizes if shape is None else shape)
         if shape is not None:
             _check_part(local_tensor, whole, device_mesh, layout)
-        strides = _strides_like(local_tensor, whole) if stride is None else tuple(stride)
+        strides = strides_like(local_tensor.stride(), whole) if stride is None else tuple(stride)
         made: DTensor = _FromLocal.apply(local_tensor, device_mesh, layout, whole, strides, run_check)
         return made
 
@@ -332,7 +322,7 @@ class _ToLocal(Function):
 
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> Any:
-        kind = Kind(ctx.shape, _strides_like(grad, ctx.shape), grad.dtype)
+        kind = Kind(ctx.shape, strides_like(grad.stride(), ctx.shape), grad.dtype)
         return DTensor._of_kind(grad, ctx.mesh, ctx.layout, kind), None
 
 
@@ -353,7 +343,7 @@ def _moved(x: DTensor, layout: Layout) -> DTensor:
     """The same tensor in another layout, without history."""
     mine = local_of(x)
     local = redistributed(mine, x._mesh, x.shape, x._placements, layout)
-    strides = tuple(x.stride()) if local is mine else _strides_like(local, x.shape)
+    strides = tuple(x.stride()) if local is mine else strides_like(local.stride(), x.shape)
     return DTensor._of_kind(local.view_as(local), x._mesh, layout, Kind(tuple(x.shape), strides, x.dtype))
 
 
@@ -416,7 +406,7 @@ def distribute_tensor(
         local = redistributed(whole, device_mesh, whole.shape, replicated, layout)
         if local is tensor or local.data_ptr() == tensor.data_ptr():
             local = local.clone()
-        kind = Kind(tuple(tensor.shape), _strides_like(local, tensor.shape), tensor.dtype)
+        kind = Kind(tuple(tensor.shape), strides_like(local.stride(), tensor.shape), tensor.dtype)
         made = DTensor._of_kind(local, device_mesh, layout, kind)
     return made.requires_grad_(tensor.requires_grad)  # type: ignore[return-value]
 

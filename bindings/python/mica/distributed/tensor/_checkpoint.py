@@ -10,7 +10,7 @@ from mica.distributed.checkpoint.metadata import ChunkStorageMetadata, MetadataI
 from mica.distributed.checkpoint.planner import TensorWriteData, WriteItem, WriteItemType
 from mica.distributed.tensor._layout import local_box
 from mica.distributed.tensor._sources import local_of
-from mica.distributed.tensor.placement_types import Partial, Replicate
+from mica.distributed.tensor.placement_types import Partial, Replicate, _StridedShard
 
 
 def _box(t: Any) -> tuple[list[int], list[int]]:
@@ -30,9 +30,9 @@ def write_items(fqn: str, t: Any) -> list[WriteItem]:
     """What this rank saves: of what several ranks replicate, the first of them.
 
     Raises:
-        ValueError: The tensor is partial.
+        ValueError: The tensor is partial, or cut in an inner dimension of one.
     """
-    _check_not_partial(fqn, t)
+    _check_boxes(fqn, t)
     here = t.device_mesh.get_coordinate()
     if any(isinstance(p, Replicate) and place for p, place in zip(t.placements, here)):
         return []
@@ -57,9 +57,9 @@ def shard(t: Any, index: MetadataIndex) -> Tensor:
     return local_of(t).detach()
 
 
-def _check_not_partial(fqn: str, t: Any) -> None:
-    if any(isinstance(p, Partial) for p in t.placements):
+def _check_boxes(fqn: str, t: Any) -> None:
+    if any(isinstance(p, (Partial, _StridedShard)) for p in t.placements):
         raise ValueError(
-            f"The DTensor under the key ({fqn}) has the placements {t.placements}, and what is partial is no part of the "
-            "tensor; call redistribute() first."
+            f"The DTensor under the key ({fqn}) has the placements {t.placements}, and what is partial or strided is no box "
+            "of the tensor; call redistribute() first."
         )

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 import mica
 from mica._C import Tensor
 from mica.distributed.tensor._call import (
+    Kind,
     Place,
     kind_of,
     places_of,
@@ -17,6 +18,7 @@ from mica.distributed.tensor._call import (
     with_tensors,
 )
 from mica.distributed.tensor._class_data import named_rule
+from mica.distributed.tensor._layout import strides_like
 from mica.distributed.tensor._moves import redistributed
 from mica.distributed.tensor._named_rules import decomposed
 from mica.distributed.tensor._plan import Layout, Plan, planned, rule_of
@@ -123,6 +125,8 @@ def _dispatched(kind: Any, func: OpOverload, args: Sequence[Any], kwargs: dict[s
     places = places_of(values)
     tensors = [_at(values, place) for place in places]
     mesh = _mesh_of(kind, func, tensors)
+    if func.name() == "mica::new_empty_strided" and list(tensors[0].shape) == list(values[1]):
+        return _new_strided(kind, tensors[0], values[2], named["dtype"])
     if func.op_class == "random":
         return _on_the_whole(kind, func, values, places, tensors, mesh, drawn=True)
     if rule_of(func) is None:
@@ -131,6 +135,13 @@ def _dispatched(kind: Any, func: OpOverload, args: Sequence[Any], kwargs: dict[s
     if made is not NotImplemented:
         return made
     return _planned(kind, func, values, places, tensors, mesh, key)
+
+
+def _new_strided(kind: Any, t: Any, strides: Sequence[int], dtype: Any) -> Any:
+    """new_empty_strided of a tensor's own shape, where it lies: gradients come into such."""
+    local = local_of(t)
+    made = local.new_empty_strided(local.shape, strides_like(strides, local.shape), dtype=dtype)
+    return kind._of_kind(made, t._mesh, t._placements, Kind(tuple(t.shape), tuple(strides), made.dtype))
 
 
 def _at(values: Sequence[Any], place: Place) -> Tensor:

@@ -13,7 +13,14 @@ import dataclasses
 from collections.abc import Hashable, Sequence
 from typing import NamedTuple
 
-from mica.distributed.tensor.placement_types import REDUCTIONS, Partial, Placement, Replicate, Shard
+from mica.distributed.tensor.placement_types import (
+    REDUCTIONS,
+    Partial,
+    Placement,
+    Replicate,
+    Shard,
+    _StridedShard,
+)
 
 Index = Hashable  # None: a dimension that is not cut
 
@@ -23,6 +30,14 @@ class Strategy(NamedTuple):
 
     inputs: tuple[Placement, ...]
     outputs: tuple[Placement, ...]
+
+
+class Join(NamedTuple):
+    """A view's strategy that cuts an inner dimension of several that count as one."""
+
+    equal: int  # the size that ranks have to divide; 0: none
+    before: Placement
+    after: Placement
 
 
 @dataclasses.dataclass
@@ -42,6 +57,7 @@ class Equation:
     empty: set[int] = dataclasses.field(default_factory=set)  # results without elements
     sizes: str | None = None  # the argument that holds the sizes of the first result
     as_view: bool = False  # the local result is the local tensor with other sizes
+    joins: list[Join] = dataclasses.field(default_factory=list)  # of views: what cuts inner dimensions
     shape_only: bool = False  # the elements of tensors are not read, so that partial ones do
 
     def replicated(self) -> Strategy:
@@ -49,7 +65,11 @@ class Equation:
         return Strategy((Replicate(),) * len(self.inputs), (Replicate(),) * len(self.outputs))
 
     def strategies(
-        self, shapes: Sequence[Sequence[int]], results: Sequence[Sequence[int]], ranks: int
+        self,
+        shapes: Sequence[Sequence[int]],
+        results: Sequence[Sequence[int]],
+        ranks: int,
+        splits: Sequence[int] = (),
     ) -> list[Strategy]:
         """All strategies for tensors of these shapes on so many ranks; the replicated one first.
 
@@ -57,6 +77,7 @@ class Equation:
             shapes (sequence of sequence of int): Of the inputs.
             results (sequence of sequence of int): Of the outputs.
             ranks (int): Of all of the mesh, so that parts of parts are equal too.
+            splits (sequence of int): The split factors of tensors that are cut in an inner dimension. Default: none.
 
         Returns:
             list of Strategy: At least one.
@@ -74,6 +95,9 @@ class Equation:
             strategy = self._cut(index)
             if strategy is not None:
                 found.append(strategy)
+                if index not in self.even | self.filled:
+                    found += [_strided(strategy, k) for k in splits if not any(size % k for size in sizes)]
+        found += [Strategy((j.before,), (j.after,)) for j in self.joins if j.equal % ranks == 0]
         if self.shape_only:
             whole = (Replicate(),) * len(self.outputs)
             found += [Strategy((Partial(r),) * len(self.inputs), whole) for r in REDUCTIONS]
@@ -121,3 +145,14 @@ class Equation:
                 ]
                 found.append(Strategy(tuple(inputs), (Partial(reduction),) * len(self.outputs)))
         return found
+
+
+def _strided(strategy: Strategy, split: int) -> Strategy:
+    """The same where the dimension that is cut counts through two, of which the inner one is."""
+
+    def inner(placements: tuple[Placement, ...]) -> tuple[Placement, ...]:
+        return tuple(
+            _StridedShard(dim=p.dim, split_factor=split) if isinstance(p, Shard) else p for p in placements
+        )
+
+    return Strategy(inner(strategy.inputs), inner(strategy.outputs))

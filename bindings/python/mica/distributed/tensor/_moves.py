@@ -12,7 +12,13 @@ from typing import Any
 import mica
 from mica._C import Tensor
 from mica.distributed.tensor._layout import contiguous_strides, local_box, part
-from mica.distributed.tensor.placement_types import Partial, Placement, Replicate, Shard
+from mica.distributed.tensor.placement_types import (
+    Partial,
+    Placement,
+    Replicate,
+    Shard,
+    _StridedShard,
+)
 
 _IDENTITY = {"sum": 0, "product": 1}
 
@@ -99,6 +105,12 @@ def _changed(local: Tensor, line: _Line, old: Placement, new: Placement, size: i
     """One dimension of the mesh: `size` is of the dimension that `old` cuts."""
     if old == new or line.ranks == 1:
         return local
+    if isinstance(old, _StridedShard):
+        whole = line.joined(_split(local, old), old.dim + 1, size // old.split_factor)
+        return _changed(whole.flatten(old.dim, old.dim + 1), line, Replicate(), new, 0)
+    if isinstance(new, _StridedShard):
+        whole = _changed(local, line, old, Replicate(), size)
+        return line.cut(_split(whole, new), new.dim + 1).flatten(new.dim, new.dim + 1)
     if isinstance(old, Partial):
         if isinstance(new, Shard):
             return line.reduced_and_cut(local, old.reduce_op, new.dim)
@@ -110,6 +122,12 @@ def _changed(local: Tensor, line: _Line, old: Placement, new: Placement, size: i
     if isinstance(new, Shard):
         return line.cut(local, new.dim)
     return line.spread(local, new.reduce_op) if isinstance(new, Partial) else local
+
+
+def _split(x: Tensor, placement: _StridedShard) -> Tensor:
+    """The dimension as the two that it counts through."""
+    outer, dim = placement.split_factor, placement.dim
+    return x.reshape([*x.shape[:dim], outer, x.shape[dim] // outer, *x.shape[dim + 1 :]])
 
 
 def _kept_apart(old: Sequence[Placement], new: Sequence[Placement]) -> list[int]:

@@ -17,7 +17,7 @@ from mica.distributed.tensor._equations import Equation, Strategy
 from mica.distributed.tensor._layout import local_box
 from mica.distributed.tensor._named_rules import BY_NAME, WHOLE_COMPOSITES, class_is_silent
 from mica.distributed.tensor._rules import BY_CLASS
-from mica.distributed.tensor.placement_types import Partial, Placement, Replicate, Shard
+from mica.distributed.tensor.placement_types import Partial, Placement, Replicate, Shard, _StridedShard
 from mica.ops import OpOverload
 
 Layout = tuple[Placement, ...]
@@ -85,8 +85,10 @@ def _cost(old: Placement, new: Placement, size: int) -> float:
     if isinstance(old, Replicate):
         return 2.0 if isinstance(new, Partial) else 1.0  # no communication
     if isinstance(old, Shard):
-        return (_COLLECTIVE + size) * {Replicate: 1.0, Shard: 1.1, Partial: 4.0}[type(new)]
-    return (_COLLECTIVE + size) * {Replicate: 1.9, Shard: 2.0, Partial: 4.0}[type(new)]
+        return (_COLLECTIVE + size) * {Replicate: 1.0, Shard: 1.1, _StridedShard: 1.1, Partial: 4.0}[
+            type(new)
+        ]
+    return (_COLLECTIVE + size) * {Replicate: 1.9, Shard: 2.0, _StridedShard: 2.2, Partial: 4.0}[type(new)]
 
 
 def _chosen(
@@ -138,8 +140,13 @@ def plan(call: Call, mesh: Any, layouts: Sequence[Layout]) -> Plan:
         if all(layout == replicated for layout in layouts):
             return Plan(list(layouts), None, None, None, None, False, False, False, mesh)
         raise NotImplementedError(_refusal(call, layouts))
+    splits = sorted({p.split_factor for row in layouts for p in row if isinstance(p, _StridedShard)})
+    if mesh.ndim > 1:
+        equation.joins = []
     strategies = [
-        s for s in equation.strategies(call.shapes, call.made, mesh.size()) if _written_places(call, s)
+        s
+        for s in equation.strategies(call.shapes, call.made, mesh.size(), splits)
+        if _written_places(call, s)
     ]
     sizes = [math.prod(shape) for shape in call.shapes]
     chosen: list[Strategy] = []

@@ -32,9 +32,9 @@ from mica.distributed.tensor._class_data import (
     program_of,
     reduction_of,
 )
-from mica.distributed.tensor._equations import Equation, Index
+from mica.distributed.tensor._equations import Equation, Index, Join
 from mica.distributed.tensor._layout import contiguous_strides
-from mica.distributed.tensor.placement_types import REDUCTIONS
+from mica.distributed.tensor.placement_types import REDUCTIONS, Shard, _StridedShard
 
 Rule = Callable[[Call], "Equation | None"]
 
@@ -198,10 +198,30 @@ def view(call: Call) -> Equation | None:
     same_dtype = call.results is not None and call.results[0].dtype == call.kinds[0].dtype
     if same_dtype:
         equation.passing[0] = REDUCTIONS
+        if kept:
+            equation.joins = [*_inner(before, after, False), *_inner(after, before, True)]
     cut = [i for i in equation.outputs[0] if isinstance(i, int)]
     in_order = kept and cut == sorted(cut) and 0 not in [stride for size, stride in after if size > 1]
     equation.as_view = in_order and same_dtype and not flipped
     return equation
+
+
+def _inner(apart: list[tuple[int, int]], joined: list[tuple[int, int]], splits: bool) -> list[Join]:
+    """Dimensions (size, stride) that are inner ones of a joined dimension, which counts through them.
+
+    `splits`: the view takes the joined one apart.
+    """
+    found = []
+    for d, (size, stride) in enumerate(apart):
+        for place, (whole, step) in enumerate(joined):
+            inside = stride and step and step <= stride and size * stride < whole * step
+            if inside and size > 1 and (whole * step) % (size * stride) == 0 and (size * stride) % step == 0:
+                outer = whole * step // (size * stride)
+                cut, strided = Shard(d), _StridedShard(dim=place, split_factor=outer)
+                # Elements inside of the dimension go along with it, where parts are equal.
+                equal = size if stride > step else 0
+                found.append(Join(equal, strided, cut) if splits else Join(equal, cut, strided))
+    return found
 
 
 # ---- indexing

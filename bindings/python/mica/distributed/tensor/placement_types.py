@@ -75,6 +75,23 @@ class Shard(Placement):
         return f"S({self.dim})"
 
 
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class _StridedShard(Shard):
+    """The dimension counts through two, of which the inner one is cut: what a view makes that joins them.
+
+    As `torch.distributed.tensor.placement_types._StridedShard`. It comes of views alone, on meshes of one dimension.
+
+    Args:
+        dim (int): The dimension.
+        split_factor (int): The size of the outer one.
+    """
+
+    split_factor: int
+
+    def __str__(self) -> str:
+        return f"_S({self.dim}, {self.split_factor})"
+
+
 @dataclasses.dataclass(frozen=True)
 class Replicate(Placement):
     """Each rank has the whole tensor.
@@ -146,7 +163,7 @@ def normalized(placements: Any, mesh: Any, ndim: int | None, call: str) -> tuple
             raise TypeError(
                 f"{call}: the placement ({placement!r}) is no Placement; give Shard(dim), Replicate() or Partial()."
             )
-        if isinstance(placement, Shard) and ndim is not None:
+        if isinstance(placement, Shard) and ndim is not None and not isinstance(placement, _StridedShard):
             if not -ndim <= placement.dim < ndim:
                 raise IndexError(
                     f"{call}: {placement!r} is beyond the ({ndim}) dimensions of the tensor; expected -{ndim} to {ndim - 1}."
