@@ -202,6 +202,9 @@ def test_a_written_view_is_written_in_its_tensor_wherever_that_lies() -> None:
             x[:, 2].mul_(10.0)
             assert mica.equal(given.full_tensor(), x), placement
             assert mica.equal(row.full_tensor(), x[1]), placement  # brought up to date with the other view
+            given[1][1:].t().unsqueeze(0).fill_(-1.0)  # views of the view reach the tensor too
+            x[1][1:].fill_(-1.0)
+            assert mica.equal(given.full_tensor(), x) and mica.equal(row.full_tensor(), x[1]), placement
             given.zero_()
             assert not column.full_tensor().any()
 

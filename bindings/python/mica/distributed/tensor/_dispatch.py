@@ -298,7 +298,7 @@ def _view(
         replica = replica.contiguous()
         made = seen(replica)
     view = _wrapped(kind, func, plan, values, made, base if isinstance(base, kind) else None)
-    if isinstance(base, kind) and replica is not base._local_tensor:
+    if isinstance(base, kind) and (replica is not base._local_tensor or base._source is not None):
         view._source = Source(base, plan.inputs[0], replica, seen)
     return view
 

@@ -1,6 +1,7 @@
 """Views of tensors that had to be redistributed first: what is written to one reaches the other.
 
-A view operator whose rule needs another layout looks at a copy of the local tensor, its *replica*. A write through the
+A view operator whose rule needs another layout looks at a copy of the local tensor, its *replica*; a view of such a
+view at the view's own local tensor. A write through the
 view goes to the replica and back into the tensor; where the tensor, or another view of it, was written since, the
 view is made anew. Versions tell.
 """
@@ -28,7 +29,7 @@ def local_of(t: Any) -> Tensor:
     source = t._source
     if source is not None:
         base = local_of(source.base)
-        if source.version != source.base._version:
+        if source.version != source.base._version and source.replica is not base:
             moved = redistributed(base, t._mesh, source.base.shape, source.base._placements, source.layout)
             source.replica.copy_(moved)
             source.version = source.base._version
@@ -42,8 +43,8 @@ def was_written(t: Any) -> None:
     source = t._source
     while source is not None:
         base = source.base
-        base._local_tensor.copy_(
-            redistributed(source.replica, t._mesh, base.shape, source.layout, base._placements)
-        )
+        if source.replica is not base._local_tensor:
+            moved = redistributed(source.replica, t._mesh, base.shape, source.layout, base._placements)
+            base._local_tensor.copy_(moved)
         source.version = base._version
         source = base._source
