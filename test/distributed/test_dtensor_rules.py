@@ -1,10 +1,12 @@
 """Sharding rules: every operator's samples, cut every way on 2, 3 and 4 ranks, against the whole; and their gradients.
 
-Uneven cuts are among them, and parts without elements: samples have sizes 1 to 7.
+Uneven cuts are among them, and parts without elements: samples have sizes 1 to 7. The suite cuts on 3 ranks, which
+shows most; the other numbers and dtypes are for the long form.
 """
 
 from __future__ import annotations
 
+import os
 from collections import Counter
 
 import pytest
@@ -16,6 +18,7 @@ from mica.distributed.tensor._plan import source_of
 from mica.ops import overload
 
 pytestmark = pytest.mark.slow
+long = pytest.mark.skipif("MICA_TEST_CALLS" not in os.environ, reason="for ./dev test --long python-slow")
 # Operators that draw are in test_dtensor.py: ranks that are threads share a generator.
 NAMES = [n for n in SAMPLED if ENTRIES[n].op_class != "random"]
 # What has no rule for any cut of its samples: shapes that depend on values, and indices into the whole of the memory.
@@ -33,7 +36,7 @@ REFUSED = {
 }
 
 
-@pytest.mark.parametrize("ranks", [2, 3, 4])
+@pytest.mark.parametrize("ranks", [3, *(pytest.param(n, marks=long) for n in (2, 4))])
 def test_no_operator_is_wrong_and_nearly_all_have_rules(ranks: int) -> None:
     counts: dict[str, Counter[str]] = {}
     wrong: list[str] = []
@@ -73,6 +76,7 @@ def test_inplace_forms() -> None:
     assert not _wrong(names, 3, "float64", inplace=True)
 
 
+@long
 @pytest.mark.parametrize("dtype", ["int64", "complex128"])
 def test_other_dtypes(dtype: str) -> None:
     assert not _wrong(NAMES, 3, dtype)
