@@ -116,7 +116,9 @@ void Col2im(const MicaCall* call, MicaTensor* self, MicaIntSpan output_size, Mic
             MicaIntSpan dilation, MicaIntSpan padding, MicaIntSpan stride, MicaTensor* out) {
   const TensorRef in(self), to(out);
   const int32_t dtype = in.dtype(), threads = ThreadsOf(call);
-  if (to.dtype() != dtype) throw plugin::NotImplemented();
+  // The portable kernel adds up where a strided result lies, and reads strided columns where they lie.
+  const bool dense = to.contiguous() && (in.contiguous() || in.numel() == 0);
+  if (to.dtype() != dtype || !dense) throw plugin::NotImplemented();
   if (to.numel() == 0) return;
   Side sides[2];
   for (int32_t d = 0; d < 2; ++d) {

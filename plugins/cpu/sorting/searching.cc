@@ -3,6 +3,7 @@
 #include <string_view>
 #include <type_traits>
 
+#include <mica/half.h>
 #include "plugins/cpu/contraction/dense.h"
 #include "plugins/cpu/engine/threads.h"
 #include "plugins/cpu/sorting/sorting.h"
@@ -15,18 +16,27 @@ using plugin::TensorRef;
 
 // Values that make a second thread worth waking.
 constexpr int64_t kGrain = 4096;
-// Elements that are copied in the time of one search.
-constexpr int64_t kSearches = 16;
+
+// What an element is compared as: half types as floats.
+template <class T>
+auto ToLane(T x) {
+  if constexpr (std::is_arithmetic_v<T>)
+    return x;
+  else
+    return x.get();
+}
 
 // The first place of a sorted line that is not before a value: of elements that are less,
 // or (right) not greater; NaN is before everything. The probes are torch's, so that lines
 // that are not sorted give its places too.
 template <class T, bool kRight>
-int64_t Find(const T* line, int64_t size, T value) {
+int64_t Find(const T* line, int64_t size, T element) {
+  const auto value = ToLane(element);
   int64_t first = 0;
   for (int64_t left = size; left > 0;) {
     const int64_t half = left / 2;
-    const bool before = kRight ? !(line[first + half] > value) : !(line[first + half] >= value);
+    const auto probe = ToLane(line[first + half]);
+    const bool before = kRight ? !(probe > value) : !(probe >= value);
     first = before ? first + half + 1 : first;
     left = before ? left - half - 1 : half;
   }
@@ -75,6 +85,10 @@ Loop LoopOf(int32_t dtype) {
       return RunOf<int32_t>;
     case MICA_I64:
       return RunOf<int64_t>;
+    case MICA_F16:
+      return RunOf<plugin::HalfBits>;
+    case MICA_BF16:
+      return RunOf<plugin::BrainBits>;
     case MICA_F32:
       return RunOf<float>;
     case MICA_F64:
@@ -99,26 +113,23 @@ bool Repeat(const I* repeats, int64_t n, I* to, int64_t total) {
 void SearchSorted(const MicaCall* call, MicaTensor* sorted_sequence, MicaTensor* self, int32_t, int32_t right,
                   MicaStr side, MicaTensor* sorter, MicaTensor* out) {
   const TensorRef lines(sorted_sequence), values(self), to(out);
-  const bool half = lines.dtype() == MICA_F16 || lines.dtype() == MICA_BF16;
-  const int32_t dtype = half ? MICA_F32 : lines.dtype(), threads = ThreadsOf(call);
+  const int32_t dtype = lines.dtype();
   const Loop loop = LoopOf(dtype);
-  // The portable kernel reads long lines where they lie: a copy would take longer than the searches.
-  const bool copied = half || !lines.contiguous();
-  if (loop == nullptr || values.dtype() != lines.dtype() || !to.contiguous() || sorter != nullptr ||
-      lines.ndim() == 0 || (copied && lines.numel() / kSearches > values.numel()))
+  const bool dense = lines.contiguous() && values.contiguous() && to.contiguous();
+  // The portable kernel reads strided lines where they lie.
+  if (loop == nullptr || !dense || values.dtype() != dtype || sorter != nullptr || lines.ndim() == 0)
     throw plugin::NotImplemented();
   if (values.numel() == 0) return;
-  const DenseInput dense_lines(sorted_sequence, dtype, threads), dense_values(self, dtype, threads);
   Task t = {};
-  t.lines = dense_lines.data<void>();
-  t.values = dense_values.data<void>();
+  t.lines = lines.data<void>();
+  t.values = values.data<void>();
   t.out = to.data<void>();
   t.size = lines.size(lines.ndim() - 1);
   t.count = values.numel();
   t.per_line = lines.ndim() == 1 ? t.count : values.size(values.ndim() - 1);
   t.right = right != 0 || (side.size == 5 && std::string_view(side.data, 5) == "right");
   t.narrow = to.dtype() == MICA_I32;
-  loop(t, threads);
+  loop(t, ThreadsOf(call));
 }
 
 MicaTensor* RepeatInterleave(const MicaCall*, MicaTensor* repeats, MicaOptInt output_size) {
