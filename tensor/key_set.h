@@ -41,8 +41,8 @@ class KeySet {
 // Conjugate and Negative mark tensors whose memory holds the conjugates or the negatives of their
 // elements (Tensor.conj(), and the imaginary part of such). They belong to the memory as NoData does.
 //
-// Opaque marks tensors whose elements a plugin laid out in a way of its own (DeferredElements in storage.h), and
-// views of such: until they are written, or are made of memory that is there.
+// Opaque marks tensors whose elements a plugin laid out in a way of its own (DeferredElements in storage.h),
+// and views of such: until they are written, or are made of memory that is there.
 //
 // X(bit, name, what it does: docs/pictures/layers.svg shows it)
 #define MICA_FORALL_LAYERS(X)                                                            \

@@ -23,7 +23,11 @@ bool CanReorder(const MicaObject* payload) {
 class Payload final : public DeferredElements {
  public:
   Payload(MicaObject* object, IntSpan sizes, DType dtype, Device device)
-      : object_(object), sizes_(ToDims(sizes)), dtype_(dtype), device_(device), stream_{device, CurrentStream(device)} {
+      : object_(object),
+        sizes_(ToDims(sizes)),
+        dtype_(dtype),
+        device_(device),
+        stream_{device, CurrentStream(device)} {
     RetainObject(object);
   }
   ~Payload() override { ReleaseObject(object_); }
@@ -34,9 +38,9 @@ class Payload final : public DeferredElements {
   // waits, too, since they did so before there was work to wait for; in work that is recorded that raises.
   Storage InMemory() override {
     const StreamGuard on(stream_);
-    const Tensor to = Tensor::Steal(TensorImpl::Make(
-        Storage::Allocate(CheckedNumel(sizes_) * ItemSize(dtype_), device_), 0, sizes_,
-        ContiguousStrides(sizes_), dtype_));
+    const Tensor to =
+        Tensor::Steal(TensorImpl::Make(Storage::Allocate(CheckedNumel(sizes_) * ItemSize(dtype_), device_), 0,
+                                       sizes_, ContiguousStrides(sizes_), dtype_));
     Write(to);
     if (!device_.is_cpu()) SynchronizeStream(stream_);
     return to.storage();
@@ -86,8 +90,8 @@ Tensor MakeOpaque(IntSpan sizes, DType dtype, Device device, MicaObject* payload
                    ") of an opaque tensor of the shape ", ShapeText(sizes),
                    " has a type without `reorder`, so that nobody else could read its elements.");
   MICA_CHECK_VALUE(device.backend >= 0 && device.backend < BackendNameCount() && device.index >= 0,
-                   "An opaque tensor of the shape ", ShapeText(sizes), " is made on a device (", device.backend,
-                   ", ", device.index, ") that nobody registered.");
+                   "An opaque tensor of the shape ", ShapeText(sizes), " is made on a device (",
+                   device.backend, ", ", device.index, ") that nobody registered.");
   MICA_CHECK_VALUE(!device.is_meta(), "An opaque tensor of the shape ", ShapeText(sizes),
                    " on the device (meta) would have elements, which no tensor there has.");
   return MakeDeferred(sizes, dtype, device, std::make_shared<Payload>(payload, sizes, dtype, device));

@@ -191,7 +191,11 @@ def test_transforms_see_aliases() -> None:
 
     x, plain = pack(mica.arange(6.0).reshape(1, 2, 3)), mica.arange(6.0).reshape(1, 2, 3)
     two = lambda h: mica.func.vmap(mica.func.vmap(h))  # noqa: E731
-    for h in (two(g), mica.func.vmap(lambda b: mica.func.jvp(g, (b,), (b,))[1]), two(lambda a: (a.sum(), a)[1])):
+    for h in (
+        two(g),
+        mica.func.vmap(lambda b: mica.func.jvp(g, (b,), (b,))[1]),
+        two(lambda a: (a.sum(), a)[1]),
+    ):
         assert mica.equal(h(x), h(plain))
     offsets: list[int] = []
     two(lambda a: (a.sum(), offsets.append(a.storage_offset()), a)[2])(pack(numbers())[None])
@@ -358,7 +362,9 @@ def test_an_offset_is_read_while_another_thread_makes_the_memory() -> None:
         thread = threading.Thread(target=read)
         thread.start()
         while not done.is_set():
-            wrong += [v for v in (x.storage_offset(), view.storage_offset() - 7, x[3:].storage_offset() - 3) if v]
+            wrong += [
+                v for v in (x.storage_offset(), view.storage_offset() - 7, x[3:].storage_offset() - 3) if v
+            ]
         thread.join()
     assert not wrong
 

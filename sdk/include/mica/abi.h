@@ -338,8 +338,9 @@ typedef struct MicaHost {
    * has `reorder`; it takes a reference of its own. It is contiguous to whoever asks, and has no memory until
    * somebody reads or writes its elements in any other way than by its payload. */
   MicaTensorResult (*tensor_opaque)(MicaIntSpan sizes, int32_t dtype, MicaDevice device, MicaObject* payload);
-  /* What tensor_opaque was given, a reference for the caller, where it is of that type. NULL where it is not, or
-   * does not say what the tensor's elements are, or no longer: then its face has them, and is read after this. */
+  /* What tensor_opaque was given, a reference for the caller, where it is of that type. NULL where it is not,
+   * or does not say what the tensor's elements are, or no longer: then its face has them, and is read after
+   * this. */
   MicaStatus (*tensor_payload)(MicaTensor*, const MicaObjectType* type, MicaObject** out);
 } MicaHost;
 

@@ -38,7 +38,8 @@ void Total(const MicaCall*, const MicaValue* args, int64_t, MicaValue* results, 
 }
 
 template <void (*kKernel)(const MicaCall*, const MicaValue*, int64_t, MicaValue*, int64_t)>
-MicaStatus Guarded(const MicaCall* call, const MicaValue* args, int64_t n, MicaValue* results, int64_t count) {
+MicaStatus Guarded(const MicaCall* call, const MicaValue* args, int64_t n, MicaValue* results,
+                   int64_t count) {
   return CatchAll([&] { kKernel(call, args, n, results, count); });
 }
 
