@@ -27,8 +27,7 @@ void StorageImpl::MakeMemory() {
   capacity_ = nbytes_;
   const auto release = [](void* memory) { static_cast<StorageImpl*>(memory)->Release(); };
   new (&owner()) Owner{release, made.release(), nullptr};
-  behind_.store(Behind::kOwner,
-                std::memory_order_release);  // last: is_deferred() says that the memory is there
+  behind_.store(Behind::kOwner, std::memory_order_release);  // last: is_deferred() says that memory is there
 }
 
 void StorageImpl::MakeMemoryOf(TensorImpl* tensor) {

@@ -113,10 +113,9 @@ class StorageImpl {
   Device device_;
   bool resizable_ = true;
   std::atomic<bool> watched_{false};
-  bool numbered_ = false;     // Number() was asked for
-  bool inline_data_ = false;  // data_ lies behind this header
-  std::atomic<Behind> behind_{
-      Behind::kNothing};     // the header; where that is nothing, the device's allocator has data_
+  bool numbered_ = false;                         // Number() was asked for
+  bool inline_data_ = false;                      // data_ lies behind this header
+  std::atomic<Behind> behind_{Behind::kNothing};  // the header; nothing: the device's allocator has data_
   uint8_t block_class_ = 0;  // small-pool class of the block that begins with this header
   std::atomic<uint16_t> holder_lock_{0};
   std::atomic<uint32_t> aliases_{0};         // storages over its memory

@@ -9,8 +9,7 @@
 //
 // A T with `void Reorder(MicaTensor* to)` can be the payload of opaque tensors (MicaHost.tensor_opaque):
 //   Object<Blocks>::Make(...).Opaque(sizes, ndim, MICA_F32, device)   // the tensor
-//   Object<Blocks>::PayloadOf(x)                                      // empty where x is in memory, or
-//   another's
+//   Object<Blocks>::PayloadOf(x)   // empty where x is in memory, or another's
 //
 // For a kernel that makes an object of T or reads one; a kernel that only passes objects on has the
 // MicaObject*. T's destructor runs on the thread that drops the last reference and must not throw.
