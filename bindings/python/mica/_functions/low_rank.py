@@ -19,7 +19,7 @@ def _range(a: Tensor, q: int, niter: int, m: Tensor | None) -> Tensor:
     def apply_adjoint(x: Tensor) -> Tensor:
         return a.mH @ x if m is None else a.mH @ x - m.mH @ x
 
-    start = mica.randn(a.shape[-1], q, dtype=a.dtype, device=a.device)
+    start = a.new_empty((a.shape[-1], q)).normal_()
     basis = mica.linalg.qr(apply(start))[0]
     for _ in range(niter):
         basis = mica.linalg.qr(apply_adjoint(basis))[0]

@@ -288,7 +288,7 @@ class _LogitRelaxedBernoulli(_Odds):
     def rsample(self, sample_shape: Any = ()) -> Tensor:
         shape = self._extended_shape(sample_shape)
         probs = clamp_probs(self.probs.expand(shape))
-        uniforms = clamp_probs(mica.rand(shape, dtype=probs.dtype, device=probs.device))
+        uniforms = clamp_probs(probs.new_empty(shape).uniform_())
         noise = uniforms.log() - (-uniforms).log1p() + probs.log() - (-probs).log1p()
         return noise / self.temperature
 
@@ -365,7 +365,7 @@ class _ExpRelaxedCategorical(Distribution):
 
     def rsample(self, sample_shape: Any = ()) -> Tensor:
         shape = self._extended_shape(sample_shape)
-        uniforms = clamp_probs(mica.rand(shape, dtype=self.logits.dtype, device=self.logits.device))
+        uniforms = clamp_probs(self.logits.new_empty(shape).uniform_())
         scores = (self.logits - (-uniforms.log()).log()) / self.temperature
         return scores - scores.logsumexp(dim=-1, keepdim=True)
 

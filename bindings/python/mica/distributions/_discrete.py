@@ -180,7 +180,7 @@ class ContinuousBernoulli(_Odds):
         return mica.where(self._outside(), exact, 1.0 / 12.0 - (1.0 / 15.0 - 128.0 / 945.0 * x) * x)
 
     def rsample(self, sample_shape: Any = ()) -> Tensor:
-        u = mica.rand(self._extended_shape(sample_shape), dtype=self.probs.dtype)
+        u = self.probs.new_empty(self._extended_shape(sample_shape)).uniform_()
         return self.icdf(u)
 
     def log_prob(self, value: Tensor) -> Tensor:

@@ -69,7 +69,7 @@ class GeneralizedPareto(Distribution):
 
     def rsample(self, sample_shape: Any = ()) -> Tensor:
         shape = self._extended_shape(sample_shape)
-        return self.icdf(mica.rand(shape, dtype=self.loc.dtype, device=self.loc.device))
+        return self.icdf(self.loc.new_empty(shape).uniform_())
 
     def log_prob(self, value: Tensor) -> Tensor:
         y, c = self._scaled(value), self.concentration

@@ -245,7 +245,7 @@ class Uniform(_Pair):
 
     def rsample(self, sample_shape: Any = ()) -> Tensor:
         shape = self._extended_shape(sample_shape)
-        u = mica.rand(shape, dtype=self.low.dtype, device=self.low.device)
+        u = self.low.new_empty(shape).uniform_()
         return self.low + u * (self.high - self.low)
 
     def log_prob(self, value: Tensor) -> Tensor:

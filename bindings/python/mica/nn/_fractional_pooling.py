@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import mica
 from mica._C import Tensor
 from mica.nn._operators import OPERATORS, sides
 
@@ -24,7 +23,7 @@ def _fractional(
         output_size = [int(input.size(d - dims) * ratios[d]) for d in range(dims)]
     if samples is None:
         batch = 1 if input.ndim == dims + 1 else input.size(0)
-        samples = mica.rand(batch, input.size(-dims - 1), dims, dtype=input.dtype, device=input.device)
+        samples = input.new_empty((batch, input.size(-dims - 1), dims)).uniform_()
     return OPERATORS[f"fractional_max_pool{dims}d"](input, kernel_size, output_size, samples)
 
 

@@ -503,7 +503,8 @@ def sparse_(tensor: Tensor, sparsity: float, std: float = 0.01, generator: Any =
     with mica.no_grad():
         tensor.normal_(0, std, generator=generator)
         for column in range(columns):
-            tensor[mica.randperm(rows)[:zeros], column] = 0
+            order = mica.randperm(rows, out=tensor.new_empty((rows,), dtype=mica.int64))
+            tensor[order[:zeros], column] = 0
     return tensor
 
 

@@ -236,6 +236,35 @@ class DTensor(Tensor):
         return self._placements
 
     @property
+    def data(self) -> DTensor:
+        """The same tensor without history; what is assigned takes this one's place, layout and local tensor too."""
+        made: DTensor = super().data  # type: ignore[assignment]
+        return made
+
+    @data.setter
+    def data(self, value: Tensor) -> None:
+        if not isinstance(value, DTensor):
+            raise TypeError(
+                f"DTensor.data is set to a {type(value).__name__} of shape {list(getattr(value, 'shape', ()))}, which lies on no mesh; "
+                "give a DTensor, as of distribute_tensor(), or copy_() into this one."
+            )
+        local = local_of(value)
+        Tensor.data.__set__(self, value)  # type: ignore[attr-defined]
+        self._local_tensor, self._mesh, self._placements = local, value._mesh, value._placements
+        self._source, self._key = value._source, 0
+
+    def set_(self, *args: Any, **kwargs: Any) -> Any:
+        """Is not there: a DTensor has no memory of its own.
+
+        Raises:
+            NotImplementedError: Always.
+        """
+        raise NotImplementedError(
+            f"set_() of a DTensor of shape {list(self.shape)} is not there: it has no memory of its own. Assign another "
+            "DTensor to its `data`, or copy_() into it."
+        )
+
+    @property
     def _spec(self) -> Any:
         """Mesh and placements, as torch's programs read them."""
         from mica.distributed.tensor._dtensor_spec import DTensorSpec, TensorMeta

@@ -41,6 +41,7 @@ class Signature(NamedTuple):
     of_argument: list[int | None]  # of each result: the written argument that it is
     is_view: bool  # the result is a view of the first tensor
     is_detached: bool  # not for Autograd
+    draws: bool  # random numbers
 
 
 @functools.cache
@@ -57,7 +58,8 @@ def signature(func: OpOverload) -> Signature:
         alias = r.alias_info
         of_argument.append(alias.argument if alias is not None and alias.is_write else None)
     is_view, is_detached = func.op_class == "view", func._opname == "detach"
-    return Signature(names, by_place, written, of_argument, is_view, is_detached)
+    draws = func.op_class == "random" or func._opname.startswith("rand") or "generator" in names
+    return Signature(names, by_place, written, of_argument, is_view, is_detached, draws)
 
 
 def places_of(values: Sequence[Any]) -> list[Place]:

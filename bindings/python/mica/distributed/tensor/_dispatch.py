@@ -44,6 +44,7 @@ class _Replicated(DispatchMode):
         made = func(*args, **(kwargs or {}))
         if type(made) is Tensor and not places_of([*args, *(kwargs or {}).values()]):
             self.was_used = True
+            made = agreed(made, self._mesh) if signature(func).draws else made
             return self._kind._of_local(made, self._mesh, (Replicate(),) * self._mesh.ndim)
         return made
 
@@ -125,6 +126,8 @@ def _dispatched(kind: Any, func: OpOverload, args: Sequence[Any], kwargs: dict[s
     places = places_of(values)
     tensors = [_at(values, place) for place in places]
     mesh = _mesh_of(kind, func, tensors)
+    if func._opname in _RESHAPES and isinstance(tensors[0], kind):
+        return _unshaped(func, tensors[0], values)
     if func.name() == "mica::new_empty_strided" and list(tensors[0].shape) == list(values[1]):
         return _new_strided(kind, tensors[0], values[2], named["dtype"])
     if func.op_class == "random":
@@ -135,6 +138,34 @@ def _dispatched(kind: Any, func: OpOverload, args: Sequence[Any], kwargs: dict[s
     if made is not NotImplemented:
         return made
     return _planned(kind, func, values, places, tensors, mesh, key)
+
+
+# Operators that give a tensor another shape in place, and what a program calls instead.
+_RESHAPES = {
+    "_become_view_": "A view in place (t_(), transpose_(), squeeze_(), unsqueeze_(), ...)",
+    "resize_": "resize_(), also of an `out=` of another shape than the result's,",
+}
+
+
+def _unshaped(func: OpOverload, t: Any, values: list[Any]) -> Any:
+    """Refuses to give a DTensor another shape; resize_ to its own is nothing."""
+    if func._opname == "resize_" and list(values[1]) == list(t.shape):
+        return t
+    raise NotImplementedError(
+        f"{_RESHAPES[func._opname]} of a DTensor of shape {list(t.shape)} and placements {t._placements} is not there "
+        f"({func.name()}): DTensors keep shape and layout. Take the new tensor: x = x.t(), or an `out=` of the right shape."
+    )
+
+
+def _check_outs(kind: Any, func: OpOverload, values: list[Any], shapes: Sequence[Any]) -> None:
+    """Refuses results that a DTensor among `out=` would have to be resized for."""
+    for argument, shape in zip(signature(func).of_argument, shapes):
+        t = None if argument is None else values[argument]
+        if isinstance(t, kind) and tuple(t.shape) != tuple(shape):
+            raise NotImplementedError(
+                f"{func.name()} gives a result of shape {list(shape)}, and its `out=` is a DTensor of shape {list(t.shape)}, "
+                "which keeps its shape: give one of the result's, or none."
+            )
 
 
 def _new_strided(kind: Any, t: Any, strides: Sequence[int], dtype: Any) -> Any:
@@ -181,10 +212,12 @@ def _without_rule(
     key: Any,
 ) -> Any:
     """Parts of a composite; what reads values; replicated tensors."""
-    if named_rule(func) in _READS_VALUES:
+    if named_rule(func) in _READS_VALUES and not signature(func).written:
         made = run(func, with_tensors(values, places, [_whole(kind, t) for t in tensors]))
         replicated = (Replicate(),) * mesh.ndim
-        return kind._of_local(made, mesh, replicated) if isinstance(made, Tensor) else made
+        if not isinstance(made, Tensor):
+            return made
+        return kind._of_local(agreed(made, mesh) if signature(func).draws else made, mesh, replicated)
     if func.op_class == "decompose":
         with _Replicated(kind, mesh) as mode:
             made = func.decompose(*values[: signature(func).by_place], **_named(func, values))
@@ -192,6 +225,8 @@ def _without_rule(
             if key is not None and not mode.was_used:
                 _remember(key, _Quick(_PARTS, (Replicate(),) * mesh.ndim))
             return made
+    if signature(func).draws:
+        return _on_the_whole(kind, func, values, places, tensors, mesh, drawn=True)
     return _planned(kind, func, values, places, tensors, mesh)
 
 
@@ -208,6 +243,8 @@ def _planned(
     kinds = [kind_of(t) for t in tensors]
     layouts: list[Layout] = [t._placements if isinstance(t, kind) else replicated for t in tensors]
     plan = planned(func, values, mesh, places, kinds, layouts)
+    if plan.results is not None:
+        _check_outs(kind, func, values, [k.shape for k in plan.results])
     if plan.whole:
         return _on_the_whole(kind, func, values, places, tensors, mesh)
     made = _by_plan(kind, func, plan, values, places, tensors, layouts)
@@ -361,6 +398,7 @@ def _on_the_whole(
         mine = local_of(t) if isinstance(t, kind) else t
         whole.append(x.clone() if place.argument in about.written and x is mine else x)
     made = run(func, with_tensors(values, places, whole))
+    _check_outs(kind, func, values, [x.shape for x in results_of(made) if isinstance(x, Tensor)])
     for t, x, place in zip(tensors, whole, places):
         if place.argument in about.written and isinstance(t, kind):
             x = agreed(x, mesh) if drawn else x

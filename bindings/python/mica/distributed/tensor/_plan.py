@@ -31,7 +31,7 @@ class Plan(NamedTuple):
 
     inputs: list[Layout]
     outputs: list[Layout] | None  # None: all replicated, shapes as they come
-    results: list[Kind] | None
+    results: list[Kind] | None  # None: not known
     local_results: list[list[int]] | None
     values: list[Any] | None  # other arguments than those given
     as_view: bool
@@ -138,7 +138,7 @@ def plan(call: Call, mesh: Any, layouts: Sequence[Layout]) -> Plan:
     replicated = (Replicate(),) * mesh.ndim
     if equation is None:
         if all(layout == replicated for layout in layouts):
-            return Plan(list(layouts), None, None, None, None, False, False, False, mesh)
+            return Plan(list(layouts), None, call.results, None, None, False, False, False, mesh)
         raise NotImplementedError(_refusal(call, layouts))
     splits = sorted({p.split_factor for row in layouts for p in row if isinstance(p, _StridedShard)})
     if mesh.ndim > 1:
@@ -153,7 +153,7 @@ def plan(call: Call, mesh: Any, layouts: Sequence[Layout]) -> Plan:
     for dim in range(mesh.ndim):
         found = _chosen(strategies, [layout[dim] for layout in layouts], sizes, written)
         if found is None:
-            return Plan([replicated] * len(layouts), None, None, None, None, False, True, True, mesh)
+            return Plan([replicated] * len(layouts), None, call.results, None, None, False, True, True, mesh)
         chosen.append(found)
     inputs = [tuple(s.inputs[i] for s in chosen) for i in range(len(layouts))]
     outputs = [tuple(s.outputs[i] for s in chosen) for i in range(len(call.made))]
