@@ -70,7 +70,8 @@ class Pickler(pickle._Pickler):  # type: ignore[name-defined,misc]
 
     def reducer_override(self, obj: Any) -> Any:
         if isinstance(obj, Tensor):
-            return self._tensor(obj)
+            own = mica._C._is_wrapper(obj) and type(obj).__reduce_ex__ is not Tensor.__reduce_ex__
+            return NotImplemented if own else self._tensor(obj)
         if isinstance(obj, mica.Size):
             return (_Name("torch", "Size"), (tuple(obj),))
         if isinstance(obj, mica.device):

@@ -19,8 +19,16 @@ from mica.distributed.tensor._call import Kind, kind_of
 from mica.distributed.tensor._dispatch import dispatch
 from mica.distributed.tensor._layout import local_box, strides_like
 from mica.distributed.tensor._moves import redistributed
-from mica.distributed.tensor._sources import Source, local_of
-from mica.distributed.tensor.placement_types import Partial, Placement, Replicate, Shard, normalized
+from mica.distributed.tensor._plan import number_of, numbered
+from mica.distributed.tensor._sources import Source, is_stale, local_of
+from mica.distributed.tensor.placement_types import (
+    Partial,
+    Placement,
+    Replicate,
+    Shard,
+    checked_mesh,
+    normalized,
+)
 
 __all__ = ["DTensor", "distribute_module", "distribute_tensor"]
 
@@ -95,8 +103,8 @@ class DTensor(Tensor):
         """A number that tensors of this layout, place, shape, strides and dtype have, and no others; 0 for views of copies."""
         if self._source is not None:
             return 0
-        about = (self._mesh, self._mesh.get_coordinate(), self._placements, kind_of(self))
-        self._key = _identities.setdefault(about, len(_identities) + 1)
+        about = (number_of(self._mesh), self._placements, kind_of(self))
+        self._key = _identities.get(about) or numbered(_identities, about)
         return self._key
 
     __mica_dispatch__ = classmethod(dispatch)
@@ -129,13 +137,14 @@ class DTensor(Tensor):
             DTensor: Its shape is `shape`.
 
         Raises:
-            TypeError: `local_tensor` is a DTensor or no tensor.
-            ValueError: This rank's part does not fit `shape`, or placements do not fit the mesh.
+            TypeError: `local_tensor` is a DTensor or no tensor, or `device_mesh` no DeviceMesh.
+            ValueError: `device_mesh` is None, placements reduce unlike, this rank's part does not fit `shape`, or placements do not fit the mesh.
         """
         if not isinstance(local_tensor, Tensor) or isinstance(local_tensor, DTensor):
             raise TypeError(
                 f"DTensor.from_local: `local_tensor` is a {type(local_tensor).__name__}; give a plain Tensor, of a DTensor its to_local()."
             )
+        device_mesh = checked_mesh(device_mesh, "DTensor.from_local")
         layout = normalized(placements, device_mesh, local_tensor.ndim, "DTensor.from_local")
         sizes = list(local_tensor.shape)
         for dim, placement in enumerate(layout):
@@ -274,8 +283,25 @@ class DTensor(Tensor):
         )
 
     def __repr__(self, *, tensor_contents: Any = None) -> str:
-        return (
-            f"DTensor(local_tensor={local_of(self)}, device_mesh={self._mesh}, placements={self._placements})"
+        local = (
+            "<stale: written elsewhere since, the next operator renews it>"
+            if is_stale(self)
+            else self._local_tensor
+        )
+        return f"DTensor(local_tensor={local}, device_mesh={self._mesh}, placements={self._placements})"
+
+    def __format__(self, spec: str) -> str:
+        if spec and not self.ndim:
+            return format(self.item(), spec)  # type: ignore[str-format]
+        return object.__format__(self, spec)
+
+    def __copy__(self) -> DTensor:
+        return self._with_local(local_of(self))
+
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        raise NotImplementedError(
+            f"A DTensor of shape {list(self.shape)} and placements {self._placements} cannot be pickled, as mica.save() and "
+            "pickle do: its mesh is of this process. Save with mica.distributed.checkpoint, by its parts, or its full_tensor()."
         )
 
     def __deepcopy__(self, memo: Any) -> DTensor:
@@ -286,14 +312,16 @@ class DTensor(Tensor):
                 "Only Tensors created explicitly by the user (graph leaves) support the deepcopy protocol at the moment."
             )
         with mica.no_grad():
-            kind = kind_of(self)
-            made = DTensor._of_kind(local_of(self).clone(), self._mesh, self._placements, kind)
-        if isinstance(self, nn.Parameter):
-            made = nn.Parameter(made, self.requires_grad)  # type: ignore[assignment]
-        else:
-            made.requires_grad_(self.requires_grad)
-        memo[id(self)] = made
+            local = local_of(self).clone()
+        memo[id(self)] = made = self._with_local(local)
         return made
+
+    def _with_local(self, local: Tensor) -> DTensor:
+        """A leaf that lies as this one, and is a Parameter if it is."""
+        made = DTensor._of_kind(local, self._mesh, self._placements, kind_of(self))
+        if isinstance(self, nn.Parameter):
+            return nn.Parameter(made, self.requires_grad)  # type: ignore[return-value]
+        return made.requires_grad_(self.requires_grad)  # type: ignore[return-value]
 
     def __create_write_items__(self, fqn: str, object: Any) -> list[Any]:  # noqa: D105
         from mica.distributed.tensor._checkpoint import write_items
@@ -338,7 +366,8 @@ class _FromLocal(Function):
 
     @staticmethod
     def backward(ctx: Any, grad: DTensor) -> Any:
-        return _moved(grad, _of_gradient(ctx.layout))._local_tensor, None, None, None, None, None
+        laid = grad.redistribute(placements=_of_gradient(ctx.layout))
+        return laid.to_local(), None, None, None, None, None
 
 
 class _ToLocal(Function):
@@ -351,8 +380,8 @@ class _ToLocal(Function):
 
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> Any:
-        kind = Kind(ctx.shape, strides_like(grad.stride(), ctx.shape), grad.dtype)
-        return DTensor._of_kind(grad, ctx.mesh, ctx.layout, kind), None
+        strides = strides_like(grad.stride(), ctx.shape)
+        return _FromLocal.apply(grad, ctx.mesh, ctx.layout, ctx.shape, strides, False), None
 
 
 class _Redistribute(Function):
@@ -365,7 +394,7 @@ class _Redistribute(Function):
     def backward(ctx: Any, grad: DTensor) -> Any:
         if ctx.backward_dtype is not None:
             grad = grad.to(ctx.backward_dtype)
-        return _moved(grad, ctx.layout).to(ctx.dtype), None, None, None
+        return grad.redistribute(placements=ctx.layout).to(ctx.dtype), None, None, None
 
 
 def _moved(x: DTensor, layout: Layout) -> DTensor:
@@ -398,7 +427,8 @@ def distribute_tensor(
         DTensor: Of the tensor's shape.
 
     Raises:
-        RuntimeError: `tensor` is no leaf.
+        RuntimeError: `tensor` is no leaf, or this rank is not in the mesh.
+        TypeError: `tensor` is no Tensor, or `device_mesh` no DeviceMesh.
         ValueError: `placements` do not fit the mesh or the tensor, or one is Partial.
 
     Example:
@@ -408,8 +438,15 @@ def distribute_tensor(
         (Replicate(),)
         >>> mica.distributed.destroy_process_group()
     """
-    if device_mesh is None:
-        raise ValueError("distribute_tensor: `device_mesh` is None, and there is no current mesh; give one.")
+    device_mesh = checked_mesh(device_mesh, "distribute_tensor")
+    if not isinstance(tensor, Tensor):
+        raise TypeError(
+            f"distribute_tensor: `tensor` is {tensor!r} of type ({type(tensor).__name__}); give a Tensor, as of mica.tensor()."
+        )
+    if device_mesh.get_coordinate() is None:
+        raise RuntimeError(
+            f"distribute_tensor: this rank is not in `device_mesh` {device_mesh}, so it has no part."
+        )
     layout = normalized(placements, device_mesh, tensor.ndim, "distribute_tensor")
     if isinstance(tensor, DTensor):
         if tensor._mesh != device_mesh or tensor._placements != layout:
@@ -474,8 +511,7 @@ def distribute_module(
         (Replicate(),)
         >>> mica.distributed.destroy_process_group()
     """
-    if device_mesh is None:
-        raise ValueError("distribute_module: `device_mesh` is None, and there is no current mesh; give one.")
+    device_mesh = checked_mesh(device_mesh, "distribute_module")
     if getattr(module, "_distribute_module_applied", False):
         raise RuntimeError(
             "distribute_module should only be called once on a module, but it has already been called on this module!"

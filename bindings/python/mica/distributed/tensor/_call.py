@@ -42,6 +42,18 @@ class Signature(NamedTuple):
     is_view: bool  # the result is a view of the first tensor
     is_detached: bool  # not for Autograd
     draws: bool  # random numbers
+    numbers: frozenset[int]  # arguments of which a call's plan depends on the type alone
+
+
+# Operators whose rules read a number among their arguments; composites may do anything with it.
+_READ_NUMBERS = ("constant_pad_nd",)
+
+
+def _numbers(func: OpOverload) -> frozenset[int]:
+    if func.op_class == "decompose" or func._opname in _READ_NUMBERS:
+        return frozenset()
+    types = ("Scalar", "Scalar?", "float", "float?")
+    return frozenset(i for i, a in enumerate(func._schema.arguments) if str(a.type) in types)
 
 
 @functools.cache
@@ -59,7 +71,7 @@ def signature(func: OpOverload) -> Signature:
         of_argument.append(alias.argument if alias is not None and alias.is_write else None)
     is_view, is_detached = func.op_class == "view", func._opname == "detach"
     draws = func.op_class == "random" or func._opname.startswith("rand") or "generator" in names
-    return Signature(names, by_place, written, of_argument, is_view, is_detached, draws)
+    return Signature(names, by_place, written, of_argument, is_view, is_detached, draws, _numbers(func))
 
 
 def places_of(values: Sequence[Any]) -> list[Place]:

@@ -77,13 +77,13 @@ def dispatch(kind: Any, func: OpOverload, types: Any, args: Sequence[Any] = (), 
     if not kwargs:
         # What says how a call is computed, of DTensors and numbers alone, the first a DTensor.
         key = (func,)
-        for a in args:
+        for i, a in enumerate(args):
             cls = type(a)
             if cls is kind and (a._key or a._identified()):
                 key += (a._key,)
             elif len(key) > 1 and (cls is int or cls is float or cls is bool):
-                key += (cls, a)
-            elif len(key) > 1 and cls is list and all(type(i) is int for i in a):
+                key += (cls,) if i in signature(func).numbers else (cls, a)
+            elif len(key) > 1 and cls is list and all(type(size) is int for size in a):
                 key += (tuple(a),)
             else:
                 key = None
@@ -186,7 +186,7 @@ def _mesh_of(kind: Any, func: OpOverload, tensors: Sequence[Tensor]) -> Any:
     mesh = None
     for t in tensors:
         if not isinstance(t, kind):
-            if t.requires_grad and t.numel() > 1:
+            if t.requires_grad:
                 raise RuntimeError(
                     f"{func.name()} got mixed Tensor and DTensor: a plain tensor of shape {list(t.shape)} requires grad, and "
                     "ranks would not agree on its gradient; make it a DTensor with distribute_tensor() or DTensor.from_local()."
@@ -194,6 +194,11 @@ def _mesh_of(kind: Any, func: OpOverload, tensors: Sequence[Tensor]) -> Any:
             continue
         if mesh is None:
             mesh = t._mesh
+            if mesh.get_coordinate() is None:
+                raise RuntimeError(
+                    f"{func.name()} gets a DTensor on {mesh}, of which this rank is not: it has no part of the tensor; call "
+                    "operators on the ranks of the mesh alone."
+                )
         elif mesh is not t._mesh and mesh != t._mesh:
             raise RuntimeError(
                 f"{func.name()} gets DTensors on different meshes, {mesh} and {t._mesh}; redistribution between meshes "
@@ -247,7 +252,7 @@ def _planned(
         _check_outs(kind, func, values, [k.shape for k in plan.results])
     if plan.whole:
         return _on_the_whole(kind, func, values, places, tensors, mesh)
-    made = _by_plan(kind, func, plan, values, places, tensors, layouts)
+    made = _by_plan(kind, func, plan, values, places, tensors, layouts, mesh)
     if key is not None and isinstance(made, kind):
         _remember(key, _way(func, plan, made))
     return made
@@ -267,9 +272,9 @@ def _way(func: OpOverload, plan: Plan, made: Any) -> _Quick | None:
     if plan.moved or plan.outputs is None or plan.results is None or plan.local_results is None:
         return None
     if about.written:
-        return _Quick(_WRITTEN) if about.of_argument == [0] and plan.values is None else None
+        return _Quick(_WRITTEN) if about.of_argument == [0] and plan.sizes is None else None
     identity = made._identified()
-    if not about.is_view and plan.values is None:
+    if not about.is_view and plan.sizes is None:
         device = made._local_tensor.device
         return _Quick(_NEW, plan.outputs[0], plan.results[0], identity, device=device)
     if plan.as_view and identity and not about.is_detached:
@@ -297,15 +302,19 @@ def _by_plan(
     places: list[Place],
     tensors: list[Tensor],
     layouts: list[Layout],
+    mesh: Any,
 ) -> Any:
+    given = list(values)
+    if plan.sizes is not None:
+        given[plan.sizes[0]] = plan.sizes[1]
     local = []
     for t, old, new in zip(tensors, layouts, plan.inputs):
         mine = local_of(t) if isinstance(t, kind) else t
-        local.append(mine if old == new else redistributed(mine, plan.mesh, t.shape, old, new))
+        local.append(mine if old == new else redistributed(mine, mesh, t.shape, old, new))
     if signature(func).is_view:
-        return _view(kind, func, plan, values, places, tensors, local)
-    made = run(func, with_tensors(plan.values or values, places, local))
-    return _wrapped(kind, func, plan, values, made)
+        return _view(kind, func, plan, given, places, tensors, local, mesh)
+    made = run(func, with_tensors(given, places, local))
+    return _wrapped(kind, func, plan, values, made, mesh)
 
 
 def _view(
@@ -316,6 +325,7 @@ def _view(
     places: list[Place],
     tensors: list[Tensor],
     local: list[Tensor],
+    mesh: Any,
 ) -> Any:
     """A view of a tensor, or of a copy of it where it has to be redistributed, or its local tensor has no such view."""
     base, replica = tensors[0], local[0]
@@ -324,7 +334,7 @@ def _view(
         if plan.as_view:
             assert plan.local_results is not None
             return mine.view(plan.local_results[0])
-        view: Tensor = run(func, with_tensors(plan.values or values, places, [mine, *local[1:]]))
+        view: Tensor = run(func, with_tensors(values, places, [mine, *local[1:]]))
         return view
 
     try:
@@ -334,18 +344,20 @@ def _view(
             raise
         replica = replica.contiguous()
         made = seen(replica)
-    view = _wrapped(kind, func, plan, values, made, base if isinstance(base, kind) else None)
+    view = _wrapped(kind, func, plan, values, made, mesh, base if isinstance(base, kind) else None)
     if isinstance(base, kind) and (replica is not base._local_tensor or base._source is not None):
         view._source = Source(base, plan.inputs[0], replica, seen)
     return view
 
 
-def _wrapped(kind: Any, func: OpOverload, plan: Plan, values: list[Any], made: Any, base: Any = None) -> Any:
+def _wrapped(
+    kind: Any, func: OpOverload, plan: Plan, values: list[Any], made: Any, mesh: Any, base: Any = None
+) -> Any:
     """The results of a local call as tensors on the mesh; those that are written arguments as those."""
     about = signature(func)
     if not isinstance(made, (Tensor, list, tuple)):
         return made
-    replicated = (Replicate(),) * plan.mesh.ndim
+    replicated = (Replicate(),) * mesh.ndim
     results = []
     for i, x in enumerate(results_of(made)):
         argument = about.of_argument[i] if i < len(about.of_argument) else None
@@ -354,7 +366,7 @@ def _wrapped(kind: Any, func: OpOverload, plan: Plan, values: list[Any], made: A
         elif not isinstance(x, Tensor):
             results.append(x)
         elif plan.outputs is None or plan.results is None or plan.local_results is None:
-            results.append(kind._of_local(x, plan.mesh, replicated))
+            results.append(kind._of_local(x, mesh, replicated))
         else:
             if list(x.shape) != plan.local_results[i]:
                 raise AssertionError(
@@ -364,7 +376,7 @@ def _wrapped(kind: Any, func: OpOverload, plan: Plan, values: list[Any], made: A
             if base is not None:
                 results.append(kind._view_of(base, x, plan.outputs[i], plan.results[i], about.is_detached))
             else:
-                results.append(kind._of_kind(x, plan.mesh, plan.outputs[i], plan.results[i]))
+                results.append(kind._of_kind(x, mesh, plan.outputs[i], plan.results[i]))
     if isinstance(made, (list, tuple)):
         return type(made)(results) if type(made) in (list, tuple) else tuple(results)
     return results[0]

@@ -13,7 +13,7 @@ from mica.distributed.tensor._call import Kind
 from mica.distributed.tensor._dispatch import agreed
 from mica.distributed.tensor._layout import contiguous_strides, local_box
 from mica.distributed.tensor._moves import redistributed
-from mica.distributed.tensor.placement_types import Placement, Replicate, normalized
+from mica.distributed.tensor.placement_types import Placement, Replicate, checked_mesh, normalized
 
 __all__ = ["empty", "full", "ones", "rand", "randn", "zeros"]
 
@@ -32,8 +32,7 @@ def _made(
     drawn: bool = False,
 ) -> DTensor:
     """What `make` gives of the local sizes; of the whole, where numbers are drawn."""
-    if device_mesh is None:
-        raise ValueError(f"{name}: `device_mesh` is None, and there is no current mesh; give one.")
+    device_mesh = checked_mesh(device_mesh, name)
     layout = normalized(placements, device_mesh, len(size), name)
     if any(p.is_partial() for p in layout):
         raise ValueError(f"{name}: the placements {layout} are partial, of which one tensor has no parts.")
@@ -152,6 +151,10 @@ def full(
     def make(sizes: Sequence[int]) -> Tensor:
         return mica.full(sizes, fill_value, dtype=dtype, layout=layout)
 
+    if not isinstance(size, (list, tuple)):
+        raise TypeError(
+            f"full: `size` is {size!r} of type ({type(size).__name__}); give a sequence of int, as (3,)."
+        )
     return _made("full", make, tuple(size), requires_grad, device_mesh, placements)
 
 

@@ -6,7 +6,9 @@ placements and arguments, so that it is made once.
 
 from __future__ import annotations
 
+import itertools
 import math
+import threading
 from collections.abc import Hashable, Sequence
 from typing import Any, NamedTuple
 
@@ -33,11 +35,10 @@ class Plan(NamedTuple):
     outputs: list[Layout] | None  # None: all replicated, shapes as they come
     results: list[Kind] | None  # None: not known
     local_results: list[list[int]] | None
-    values: list[Any] | None  # other arguments than those given
+    sizes: tuple[int, list[int]] | None  # another argument than the one given: its place, and local sizes
     as_view: bool
     moved: bool  # a tensor has to be redistributed
     whole: bool
-    mesh: Any  # kept alive: plans are found by its id
 
 
 def rule_of(func: OpOverload) -> Any:
@@ -105,14 +106,6 @@ def _chosen(
     return best
 
 
-def _local_values(call: Call, equation: Equation, local: list[list[int]]) -> list[Any] | None:
-    if equation.sizes is None:
-        return None
-    values = list(call.values)
-    values[call.names.index(equation.sizes)] = local[0]
-    return values
-
-
 def _written_places(call: Call, strategy: Strategy) -> bool:
     """Whether results that are written arguments lie as those do."""
     about = signature(call.func)
@@ -138,7 +131,7 @@ def plan(call: Call, mesh: Any, layouts: Sequence[Layout]) -> Plan:
     replicated = (Replicate(),) * mesh.ndim
     if equation is None:
         if all(layout == replicated for layout in layouts):
-            return Plan(list(layouts), None, call.results, None, None, False, False, False, mesh)
+            return Plan(list(layouts), None, call.results, None, None, False, False, False)
         raise NotImplementedError(_refusal(call, layouts))
     splits = sorted({p.split_factor for row in layouts for p in row if isinstance(p, _StridedShard)})
     if mesh.ndim > 1:
@@ -153,7 +146,7 @@ def plan(call: Call, mesh: Any, layouts: Sequence[Layout]) -> Plan:
     for dim in range(mesh.ndim):
         found = _chosen(strategies, [layout[dim] for layout in layouts], sizes, written)
         if found is None:
-            return Plan([replicated] * len(layouts), None, call.results, None, None, False, True, True, mesh)
+            return Plan([replicated] * len(layouts), None, call.results, None, None, False, True, True)
         chosen.append(found)
     inputs = [tuple(s.inputs[i] for s in chosen) for i in range(len(layouts))]
     outputs = [tuple(s.outputs[i] for s in chosen) for i in range(len(call.made))]
@@ -164,11 +157,10 @@ def plan(call: Call, mesh: Any, layouts: Sequence[Layout]) -> Plan:
         outputs,
         call.results,
         local,
-        _local_values(call, equation, local),
+        None if equation.sizes is None else (call.names.index(equation.sizes), local[0]),
         equation.as_view,
         inputs != list(layouts),
         False,
-        mesh,
     )
 
 
@@ -188,6 +180,25 @@ _plans: dict[Hashable, Plan] = {}
 _MOST = 20_000
 
 
+_lock = threading.Lock()
+_count = itertools.count(1)
+
+
+def numbered(known: dict[Any, int], key: Any) -> int:
+    """The number of a key, given to no other one, also by other dicts or after this one is cleared."""
+    with _lock:
+        if key not in known:
+            if len(known) >= _MOST:
+                known.clear()
+            known[key] = next(_count)
+        return known[key]
+
+
+def number_of(mesh: Any) -> int:
+    """A number that no other mesh has: what is kept by it does not keep the mesh."""
+    return vars(mesh).get("_plans_number") or numbered(vars(mesh), "_plans_number")
+
+
 def _hashable(value: Any) -> Hashable:
     if isinstance(value, (list, tuple)):
         return tuple(_hashable(v) for v in value)
@@ -202,9 +213,11 @@ def planned(
     for place in places:
         if place.item is not None:
             others[place.argument] = len(values[place.argument])
+    for i in signature(func).numbers:
+        others[i] = type(others[i])
     key = (
         func,
-        id(mesh),
+        number_of(mesh),
         tuple(kinds),
         tuple(layouts),
         tuple(places),

@@ -37,6 +37,17 @@ def local_of(t: Any) -> Tensor:
     return local
 
 
+def is_stale(t: Any) -> bool:
+    """Whether local_of() would ask the other ranks for what was written elsewhere."""
+    source = t._source
+    while source is not None:
+        base = source.base
+        if source.version != base._version and source.replica is not base._local_tensor:
+            return True
+        source = base._source
+    return False
+
+
 def was_written(t: Any) -> None:
     """After a write to a DTensor's local tensor."""
     mica.autograd.graph.increment_version(t)

@@ -5,6 +5,8 @@ from __future__ import annotations
 import dataclasses
 from typing import Any
 
+from mica.distributed.device_mesh import DeviceMesh
+
 __all__ = ["Partial", "Placement", "Replicate", "Shard"]
 
 REDUCTIONS = ("sum", "avg", "product", "min", "max")
@@ -67,6 +69,12 @@ class Shard(Placement):
     """
 
     dim: int
+
+    def __post_init__(self) -> None:
+        if type(self.dim) is not int:
+            raise TypeError(
+                f"Shard's `dim` is {self.dim!r} of type ({type(self.dim).__name__}); give an int."
+            )
 
     def is_shard(self, dim: int | None = None) -> bool:  # noqa: D102
         return dim is None or self.dim == dim
@@ -165,9 +173,37 @@ def normalized(placements: Any, mesh: Any, ndim: int | None, call: str) -> tuple
             )
         if isinstance(placement, Shard) and ndim is not None and not isinstance(placement, _StridedShard):
             if not -ndim <= placement.dim < ndim:
+                least = f"the ({ndim}) dimensions of the tensor; expected -{ndim} to {ndim - 1}."
                 raise IndexError(
-                    f"{call}: {placement!r} is beyond the ({ndim}) dimensions of the tensor; expected -{ndim} to {ndim - 1}."
+                    f"{call}: {placement!r} is beyond {least if ndim else 'the tensor, which has no dimensions to cut.'}"
                 )
             placement = Shard(placement.dim % ndim)
         made.append(placement)
+    _check_reductions(made, call)
     return tuple(made)
+
+
+def _check_reductions(layout: list[Placement], call: str) -> None:
+    """Refuses terms whose value depends on which dimension of the mesh is reduced first."""
+    unlike = {p.reduce_op for p in layout if isinstance(p, Partial)}
+    if len(unlike) > 1 and unlike != {"sum", "avg"}:
+        raise ValueError(
+            f"{call}: the placements {tuple(layout)} reduce by {' and '.join(sorted(unlike))}, of which the order would "
+            "decide what the tensor is; give one reduction for all dimensions of the mesh."
+        )
+
+
+def checked_mesh(mesh: Any, call: str) -> DeviceMesh:
+    """What a call is given as `device_mesh`.
+
+    Raises:
+        TypeError: It is no DeviceMesh.
+        ValueError: It is None.
+    """
+    if mesh is None:
+        raise ValueError(f"{call}: `device_mesh` is None, and there is no current mesh; give one.")
+    if not isinstance(mesh, DeviceMesh):
+        raise TypeError(
+            f"{call}: `device_mesh` is {mesh!r} of type ({type(mesh).__name__}); give a DeviceMesh, as of init_device_mesh()."
+        )
+    return mesh

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from mica import nn
 from mica.distributed.device_mesh import DeviceMesh
 from mica.distributed.tensor.parallel.style import ParallelStyle
+from mica.distributed.tensor.placement_types import checked_mesh
 
 __all__ = ["parallelize_module"]
 
@@ -35,7 +36,7 @@ def parallelize_module(
         Module: The same.
 
     Raises:
-        TypeError: The plan is neither a style nor a mapping to styles.
+        TypeError: The plan is neither a style nor a mapping to styles, or `device_mesh` is no DeviceMesh.
         ValueError: There is no mesh, or it has several dimensions, or a path is empty.
 
     Example:
@@ -47,8 +48,7 @@ def parallelize_module(
         (Shard(dim=0),)
         >>> mica.distributed.destroy_process_group()
     """
-    if device_mesh is None:
-        raise ValueError("parallelize_module: `device_mesh` is None, and there is no current mesh; give one.")
+    device_mesh = checked_mesh(device_mesh, "parallelize_module")
     if device_mesh.ndim != 1:
         raise ValueError(
             f"parallelize_module: `device_mesh` has ({device_mesh.ndim}) dimensions; give the one of tensor parallelism, "
@@ -72,11 +72,14 @@ def parallelize_module(
     for path, style in parallelize_plan.items():
         if not path:
             raise ValueError("Expect module path to be non-empty, but got empty string!")
-        found = _matching(module, path.split("."))
+        names = path.split(".")
+        found = _matching(module, names)
         if not found:
+            known = next(n for n in reversed(range(len(names))) if _matching(module, names[:n]))
+            within = f"'{'.'.join(names[:known])}' of module {module}" if known else f"module {module}"
             warnings.warn(
                 f"Parallelize plan key '{path}' could not be resolved: no submodule matching token "
-                f"'{path.split('.')[0]}' in module {module}, skipping this plan entry.",
+                f"'{names[known]}' in {within}, skipping this plan entry.",
                 stacklevel=2,
             )
         for part in found:

@@ -84,6 +84,11 @@ class _Layer(ParallelStyle):
 
     def _apply(self, module: nn.Module, device_mesh: DeviceMesh) -> nn.Module:
         def enter(mod: nn.Module, inputs: Any, mesh: DeviceMesh) -> Any:
+            if not inputs:
+                raise TypeError(
+                    f"{type(self).__name__} lays out the first input of a {type(mod).__name__} by its place, and the call gives "
+                    "none by place: call it as module(x), without the name."
+                )
             return (_brought(inputs[0], mesh, self.input_layouts[0], self._wanted(mod)), *inputs[1:])
 
         def leave(mod: nn.Module, output: Any, mesh: DeviceMesh) -> Any:
