@@ -39,6 +39,11 @@ def mesh_of(*shape: int) -> Any:
     return init_device_mesh("cpu", shape)
 
 
+def dropping_lstm(mesh: Any, x: DTensor) -> mica.Tensor:
+    made: mica.Tensor = dt.distribute_module(nn.LSTM(8, 8, 2, dropout=0.5), mesh)(x)[0]
+    return made
+
+
 def _drawn(mesh: Any, placement: Any) -> dict[str, Any]:
     """What draws beside tensors that lie so, or within a composite."""
     flat, square = (distribute_tensor(mica.ones(*s), mesh, [placement]) for s in [(64,), (8, 8)])
@@ -57,6 +62,10 @@ def _drawn(mesh: Any, placement: Any) -> dict[str, Any]:
         "multinomial_again": mica.multinomial(flat, 8, True),
         "Categorical": distributions.Categorical(flat).sample((8,)),
         "Uniform": distributions.Uniform(flat * 0, flat).sample(),
+        "VonMises": distributions.VonMises(flat, flat).sample(),
+        "StudentT": distributions.StudentT(flat).sample(),
+        "MultivariateNormal": distributions.MultivariateNormal(square[0], mica.eye(8)).sample(),
+        "LSTM": dropping_lstm(mesh, square.view(2, 4, 8)),
         "sparse_": nn.init.sparse_(square, 0.3),
         "svd_lowrank": mica.svd_lowrank(mica.cumsum(square, 0) + mica.cumsum(square, 1).square(), 3)[0],
         "pca_lowrank": mica.pca_lowrank(mica.cumsum(square, 0) + mica.cumsum(square, 1).square(), 2)[0],

@@ -9,7 +9,7 @@ import mica
 from mica._C import Tensor
 from mica.distributions import constraints
 from mica.distributions.distribution import Distribution, ExponentialFamily, Size
-from mica.distributions.utils import _standard_normal, broadcast_all
+from mica.distributions.utils import broadcast_all
 
 
 class _Pair(Distribution):
@@ -66,7 +66,7 @@ class Normal(_Pair, ExponentialFamily):
 
     def rsample(self, sample_shape: Any = ()) -> Tensor:
         shape = self._extended_shape(sample_shape)
-        return self.loc + _standard_normal(shape, self.loc.dtype, self.loc.device) * self.scale
+        return self.loc + self.loc.new_empty(shape).normal_() * self.scale
 
     def log_prob(self, value: Tensor) -> Tensor:
         if self._validate_args:
@@ -312,7 +312,7 @@ class StudentT(Distribution):
 
     def rsample(self, sample_shape: Any = ()) -> Tensor:
         shape = self._extended_shape(sample_shape)
-        x = _standard_normal(shape, self.df.dtype, self.df.device)
+        x = self.df.new_empty(shape).normal_()
         z = 2.0 * mica._standard_gamma(self._half.expand(shape))
         return self.loc + self.scale * (x * mica.rsqrt(z / self.df))
 

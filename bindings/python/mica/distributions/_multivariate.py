@@ -10,7 +10,7 @@ from mica._C import Tensor
 from mica.distributions import constraints
 from mica.distributions._positive import Beta, Chi2
 from mica.distributions.distribution import Distribution, ExponentialFamily, Size
-from mica.distributions.utils import _standard_normal, lazy_property
+from mica.distributions.utils import lazy_property
 
 
 def _batch_mv(matrix: Tensor, vector: Tensor) -> Tensor:
@@ -149,7 +149,7 @@ class MultivariateNormal(_OfMatrix):
 
     def rsample(self, sample_shape: Any = ()) -> Tensor:
         shape = self._extended_shape(sample_shape)
-        eps = _standard_normal(shape, self.loc.dtype, self.loc.device)
+        eps = self.loc.new_empty(shape).normal_()
         return self.loc + _batch_mv(self._unbroadcasted_scale_tril, eps)
 
     def log_prob(self, value: Tensor) -> Tensor:
@@ -245,8 +245,8 @@ class LowRankMultivariateNormal(Distribution):
     def rsample(self, sample_shape: Any = ()) -> Tensor:
         shape = self._extended_shape(sample_shape)
         low = (*shape[:-1], self.cov_factor.shape[-1])
-        eps_w = _standard_normal(low, self.loc.dtype, self.loc.device)
-        eps_d = _standard_normal(shape, self.loc.dtype, self.loc.device)
+        eps_w = self.loc.new_empty(low).normal_()
+        eps_d = self.loc.new_empty(shape).normal_()
         return self.loc + _batch_mv(self.cov_factor, eps_w) + self.cov_diag.sqrt() * eps_d
 
     def log_prob(self, value: Tensor) -> Tensor:
@@ -346,7 +346,7 @@ class Wishart(_OfMatrix, ExponentialFamily):
         noise = diagonal.clamp(min=mica.finfo(diagonal.dtype).eps).diag_embed()
         rows, columns = mica.tril_indices(p, p, -1)
         below = (*sample_shape, *self._batch_shape, p * (p - 1) // 2)
-        noise[..., rows, columns] = mica.randn(below, dtype=noise.dtype)
+        noise[..., rows, columns] = noise.new_empty(below).normal_()
         chol = self._unbroadcasted_scale_tril @ noise
         return chol @ chol.mT
 
@@ -442,7 +442,7 @@ class LKJCholesky(Distribution):
         with mica.no_grad():
             y = self._beta.sample(sample_shape).unsqueeze(-1)
             shape = self._extended_shape(sample_shape)
-            u = mica.randn(shape, dtype=y.dtype).tril(-1)
+            u = y.new_empty(shape).normal_().tril(-1)
             sphere = u / u.norm(dim=-1, keepdim=True)
             sphere[..., 0, :].fill_(0.0)
             w = y.sqrt() * sphere

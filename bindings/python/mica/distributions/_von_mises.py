@@ -70,7 +70,7 @@ class VonMises(_Pair):
             x = mica.zeros(shape, dtype=mica.float64)
             done = mica.zeros(shape, dtype=mica.bool)
             while not done.all():
-                u = mica.rand((3, *shape), dtype=mica.float64)
+                u = loc.new_empty((3, *shape)).uniform_()
                 z = mica.cos(math.pi * u[0])
                 f = (1 + r * z) / (r + z)
                 c = k * (r - f)

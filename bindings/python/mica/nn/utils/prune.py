@@ -363,7 +363,7 @@ class RandomStructured(_OfAmount):
         count = _count(self.amount, size)
         if count == 0:
             return default_mask
-        draw = mica.rand(size)
+        draw = t.new_empty((size,), dtype=mica.get_default_dtype()).uniform_()
         threshold = mica.kthvalue(draw, k=count).values
         return _channels(t, default_mask, self.dim, draw > threshold)
 
