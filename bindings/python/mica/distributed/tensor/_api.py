@@ -292,7 +292,7 @@ class DTensor(Tensor):
 
     def __format__(self, spec: str) -> str:
         if spec and not self.ndim:
-            return format(self.item(), spec)  # type: ignore[str-format]
+            return format(self.item(), spec)
         return object.__format__(self, spec)
 
     def __copy__(self) -> DTensor:

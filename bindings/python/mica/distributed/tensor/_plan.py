@@ -178,8 +178,6 @@ def _refusal(call: Call, layouts: Sequence[Layout]) -> str:
 
 _plans: dict[Hashable, Plan] = {}
 _MOST = 20_000
-
-
 _lock = threading.Lock()
 _count = itertools.count(1)
 
@@ -196,7 +194,11 @@ def numbered(known: dict[Any, int], key: Any) -> int:
 
 def number_of(mesh: Any) -> int:
     """A number that no other mesh has: what is kept by it does not keep the mesh."""
-    return vars(mesh).get("_plans_number") or numbered(vars(mesh), "_plans_number")
+    found: int | None = vars(mesh).get("_plans_number")
+    if found is None:
+        with _lock:
+            found = vars(mesh).setdefault("_plans_number", next(_count))
+    return found
 
 
 def _hashable(value: Any) -> Hashable:
