@@ -265,6 +265,13 @@ class DTensor(Tensor):
     def set_(self, *args: Any, **kwargs: Any) -> Any:
         """Is not there: a DTensor has no memory of its own.
 
+        Args:
+            *args (Any): As of `Tensor.set_`.
+            **kwargs (Any): As of `Tensor.set_`.
+
+        Returns:
+            DTensor: Nothing is ever returned.
+
         Raises:
             NotImplementedError: Always.
         """
