@@ -49,6 +49,7 @@ struct Lines {
   // line, a long one piece by piece, until it returns false, which is the result.
   template <class F>
   bool All(F f) const {
+    if (count == 0) return true;
     const int32_t last = index.ndim() - 1;
     LineWalk<3> walk(index.sizes(), index.ndim());
     for (int32_t d = 0; d < last; ++d) {
