@@ -12,12 +12,11 @@ std::atomic<uint64_t>& CountOf(MicaObject* o) {
   return reinterpret_cast<std::atomic<uint64_t>&>(o->refcount);
 }
 
-// What the record of a plugin that lies may lack.
+}  // namespace
+
 bool IsWhole(const MicaObjectType* type) {
   return type && type->struct_size >= MICA_OBJECT_TYPE_SIZE_1_0 && type->name && type->destroy;
 }
-
-}  // namespace
 
 void RetainObject(MicaObject* object) {
   if (object) CountOf(object).fetch_add(1, std::memory_order_relaxed);

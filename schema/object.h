@@ -17,6 +17,8 @@ void RetainObject(MicaObject* object);
 bool ReleaseObject(MicaObject* object);
 // Retains it unless its last reference is gone already, on its way to be destroyed.
 bool RetainLiveObject(MicaObject* object);
+// Whether the type has what every type must have: a name and a way to end. A plugin's may lack them.
+bool IsWhole(const MicaObjectType* type);
 // How many references there are; other threads may change that.
 uint64_t ReferencesOf(const MicaObject* object);
 

@@ -16,8 +16,7 @@ namespace mica {
 namespace {
 
 bool CanReorder(const MicaObject* payload) {
-  return payload && payload->type && payload->type->name && payload->type->destroy &&
-         MICA_HAS(payload->type, reorder);
+  return IsWhole(payload->type) && MICA_HAS(payload->type, reorder);
 }
 
 class Payload final : public DeferredElements {

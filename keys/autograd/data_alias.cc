@@ -92,12 +92,11 @@ void SetData(const Tensor& t, const Tensor& data) {
   }
   TensorImpl* to = t.impl();
   const TensorImpl* from = data.impl();
+  to->PointWhere(*from);
   to->MoveTo(OwnerOf(from->storage));
-  to->dl.data = from->dl.data;
   to->dl.device = from->dl.device;
   to->dl.dtype = from->dl.dtype;
-  constexpr uint64_t kOfData = MICA_TENSOR_HAS_DATA | MICA_TENSOR_OPAQUE |
-                               (uint64_t{0xff} << MICA_TENSOR_DTYPE_SHIFT) |
+  constexpr uint64_t kOfData = (uint64_t{0xff} << MICA_TENSOR_DTYPE_SHIFT) |
                                (uint64_t{0xff} << MICA_TENSOR_BACKEND_SHIFT) | tensor_flags::kInference;
   to->flags = (to->flags & ~kOfData) | (from->flags & kOfData);
   const KeySet of_data = keys::kBackends | keys::kOfMemory;
