@@ -72,7 +72,7 @@ SUITES = [
     # Random programs on torch and on Mica, of which those that differ are printed shrunk: new ones each day.
     Suite(
         "programs",
-        "{oracle} test/programs --programs 6000 --silent --shrink 30",
+        "{oracle} test/programs --programs 4000 --silent --shrink 30",
         "tally",
         needs=("release:package", "oracle"),
         env={"OMP_NUM_THREADS": "1"},
@@ -219,7 +219,7 @@ SUITES = [
     ),
     Suite(
         "fuzz",
-        "{python} scripts/fuzz.py 60",
+        "{python} scripts/fuzz.py 30",
         "tally",
         needs=("fuzz:fuzzers",),
         long={"run": "{python} scripts/fuzz.py 7200", "timeout": 3 * HOUR},
@@ -228,7 +228,7 @@ SUITES = [
     # that what fails is the change; beside them hostile checkpoints. The long form takes other seeds.
     Suite(
         "fuzz-operators",
-        '{python} scripts/beside.py "{python} scripts/fuzz_operators.py 300 --seed 0 --rounds 22" '
+        '{python} scripts/beside.py "{python} scripts/fuzz_operators.py 300 --seed 0 --rounds 16" '
         '"nice {python} scripts/fuzz_checkpoints.py 200 --seed 0"',
         "tally",
         needs=("asan:package",),
