@@ -2,6 +2,7 @@
 // in the order of the index, so that results do not depend on the number of threads.
 #include <algorithm>
 #include <cstring>
+#include <limits>
 #include <string_view>
 #include <type_traits>
 
@@ -71,8 +72,9 @@ struct Lines {
   }
 };
 
+// Places that are named begin from `start` where there is one.
 template <class I, class T, class Write>
-void ScatterLines(const Lines& lines, T* out, int64_t size, Write write) {
+void ScatterLines(const Lines& lines, T* out, int64_t size, const T* start, Write write) {
   const I* index = lines.index.data<I>();
   const T* src = lines.src.data<T>();
   const int32_t last = lines.index.ndim() - 1;
@@ -81,6 +83,12 @@ void ScatterLines(const Lines& lines, T* out, int64_t size, Write write) {
   const bool inside = lines.All(
       [&](int64_t at, int64_t, int64_t, int64_t n) { return AreInside(index + at, stride, n, size); });
   if (!inside) throw plugin::NotImplemented();
+  if (start != nullptr)
+    lines.All([&](int64_t at, int64_t, int64_t to, int64_t n) {
+      for (int64_t i = 0; i < n; ++i)
+        out[to + i * lines.along + index[at + i * stride] * lines.step] = *start;
+      return true;
+    });
   lines.All([&](int64_t at, int64_t from, int64_t to, int64_t n) {
     if (stride == 0 && lines.along == 1 && apart == 1) {  // a row to a row
       const int64_t row = to + index[at] * lines.step;
@@ -93,11 +101,11 @@ void ScatterLines(const Lines& lines, T* out, int64_t size, Write write) {
   });
 }
 
-// write(elements of out, place of one, element of src) for each index, on a copy of self, and then
-// finish(elements of out).
-template <class T, class Write, class Finish>
+// write(elements of out, place of one, element of src) for each index, on a copy of self in which the
+// places that are named hold `start`, if there is one.
+template <class T, class Write>
 void RunScatter(const MicaCall* call, MicaTensor* self, int64_t dim, MicaTensor* index, MicaTensor* src,
-                MicaTensor* out, Write write, Finish finish) {
+                MicaTensor* out, Write write, const T* start = nullptr) {
   const TensorRef in(self), to(out), from(src), at(index);
   if (from.dtype() != to.dtype() || in.dtype() != to.dtype()) throw plugin::NotImplemented();
   if (at.dtype() != MICA_I64 && at.dtype() != MICA_I32) throw plugin::NotImplemented();
@@ -106,27 +114,62 @@ void RunScatter(const MicaCall* call, MicaTensor* self, int64_t dim, MicaTensor*
   const int64_t size = to.size(static_cast<int>(lines.dim));
   CopySelf(in, to, threads);
   if (at.dtype() == MICA_I64)
-    ScatterLines<int64_t>(lines, to.data<T>(), size, write);
+    ScatterLines<int64_t>(lines, to.data<T>(), size, start, write);
   else
-    ScatterLines<int32_t>(lines, to.data<T>(), size, write);
-  finish(to.data<T>());
+    ScatterLines<int32_t>(lines, to.data<T>(), size, start, write);
 }
 
-constexpr auto kNothing = [](auto*) {};
+// The combinations of scatter_reduce, each with the element that leaves every other one as it is.
+struct Sum {
+  template <class T>
+  static T Of(T a, T b) {
+    return Plus(a, b);
+  }
+  template <class T>
+  static T Start() {
+    return FromLane<T>(-LaneOfElement<T>(0));  // 0 would make 0 of -0
+  }
+};
+struct Product {
+  template <class T>
+  static T Of(T a, T b) {
+    return FromLane<T>(ToLane(a) * ToLane(b));
+  }
+  template <class T>
+  static T Start() {
+    return FromLane<T>(1);
+  }
+};
 
-// The combinations of scatter_reduce; of two NaN-free numbers the larger or smaller, else NaN.
+// A number that is ordered as the element is.
 template <class T>
-T Times(T a, T b) {
-  return FromLane<T>(ToLane(a) * ToLane(b));
+auto InOrder(T x) {
+  if constexpr (kIsHalf<T> || std::is_same_v<T, TruthByte>)
+    return ToLane(x);
+  else
+    return x;
 }
-template <class T>
-T Larger(T a, T b) {
-  return a != a || a > b ? a : b;
-}
-template <class T>
-T Smaller(T a, T b) {
-  return a != a || a < b ? a : b;
-}
+// Of two NaN-free numbers the larger or smaller, else NaN.
+template <bool kLargest>
+struct Extreme {
+  template <class T>
+  static T Of(T a, T b) {
+    const auto x = InOrder(a), y = InOrder(b);
+    return x != x || (kLargest ? x > y : x < y) ? a : b;
+  }
+  template <class T>
+  static T Start() {
+    if constexpr (std::is_same_v<T, TruthByte>) {
+      return {!kLargest};
+    } else if constexpr (std::is_integral_v<T>) {
+      return kLargest ? std::numeric_limits<T>::min() : std::numeric_limits<T>::max();
+    } else {
+      using Lane = LaneOfElement<T>;
+      return FromLane<T>(kLargest ? -std::numeric_limits<Lane>::infinity()
+                                  : std::numeric_limits<Lane>::infinity());
+    }
+  }
+};
 
 // The elements from the first to the last that a tensor reaches.
 int64_t ReachOf(const TensorRef& t) {
@@ -237,6 +280,8 @@ void IndexAdd(const MicaCall* call, MicaTensor* self, int64_t dim, MicaTensor* i
     using T = decltype(unit);
     using Lane = LaneOfElement<T>;
     if (std::is_integral_v<T> && alpha.tag == MICA_SCALAR_FLOAT) throw plugin::NotImplemented();
+    if (std::is_same_v<T, TruthByte> && (alpha.tag != MICA_SCALAR_INT || alpha.u.i != 1))
+      throw plugin::NotImplemented();
     const Lane factor =
         alpha.tag == MICA_SCALAR_FLOAT ? static_cast<Lane>(alpha.u.f) : static_cast<Lane>(alpha.u.i);
     CopySelf(in, to, threads);
@@ -248,9 +293,8 @@ void ScatterAdd(const MicaCall* call, MicaTensor* self, int64_t dim, MicaTensor*
                 MicaTensor* out) {
   VisitAdded(TensorRef(out).dtype(), [&](auto unit) {
     using T = decltype(unit);
-    RunScatter<T>(
-        call, self, dim, index, src, out, [](T* to, int64_t at, T value) { to[at] = Plus(to[at], value); },
-        kNothing);
+    RunScatter<T>(call, self, dim, index, src, out,
+                  [](T* to, int64_t at, T value) { to[at] = Plus(to[at], value); });
   });
 }
 
@@ -258,8 +302,7 @@ void ScatterSrc(const MicaCall* call, MicaTensor* self, int64_t dim, MicaTensor*
                 MicaTensor* out) {
   VisitSize(TensorRef(out).itemsize(), [&](auto unit) {
     using T = decltype(unit);
-    RunScatter<T>(
-        call, self, dim, index, src, out, [](T* to, int64_t at, T value) { to[at] = value; }, kNothing);
+    RunScatter<T>(call, self, dim, index, src, out, [](T* to, int64_t at, T value) { to[at] = value; });
   });
 }
 
@@ -280,22 +323,51 @@ void ScatterValue(const MicaCall* call, MicaTensor* self, int64_t dim, MicaTenso
 
 namespace {
 
-// A copy in float32.
-plugin::OwnedTensor Lanes(const MicaCall* call, MicaTensor* t) {
-  plugin::OwnedTensor lanes = plugin::OwnedTensor::Empty(t->dl.shape, t->dl.ndim, MICA_F32, MicaDevice{0, 0});
-  CopyInto(call, lanes.get(), t, 0);
-  return lanes;
+plugin::OwnedTensor CopyAs(const MicaCall* call, int32_t dtype, MicaTensor* t) {
+  plugin::OwnedTensor copy = plugin::OwnedTensor::Empty(t->dl.shape, t->dl.ndim, dtype, MicaDevice{0, 0});
+  CopyInto(call, copy.get(), t, 0);
+  return copy;
 }
 
-// Calls f(T{}) for the dtypes that have an order and are combined as they are.
-template <class F>
-void VisitReduced(int32_t dtype, F f) {
-  VisitAdded(dtype, [&](auto unit) {
-    if constexpr (kIsHalf<decltype(unit)> || kIsComplex<decltype(unit)>)
-      throw plugin::NotImplemented();
-    else
-      f(unit);
+// The dtype in which numbers are combined before they are rounded once, or divided.
+int32_t WideDtype(int32_t dtype, std::string_view how) {
+  switch (dtype) {
+    case MICA_F16:
+      return MICA_F32;
+    case MICA_BF16:  // whose order costs a shift where float16's costs a conversion
+      return how == "amax" || how == "amin" ? dtype : MICA_F32;
+    case MICA_U8:
+    case MICA_I8:
+    case MICA_I16:
+    case MICA_I32:
+      return how == "mean" ? MICA_I64 : dtype;
+    default:
+      return dtype;
+  }
+}
+
+// Combines by `How`; an element of `self` counts if `include_self`, else what `src` names begins anew.
+template <class How, class T>
+void ReduceInto(const MicaCall* call, MicaTensor* self, int64_t dim, MicaTensor* index, MicaTensor* src,
+                bool include_self, MicaTensor* out) {
+  const T start = How::template Start<T>();
+  RunScatter<T>(
+      call, self, dim, index, src, out,
+      [](T* to, int64_t at, T value) { to[at] = How::template Of<T>(to[at], value); },
+      include_self ? nullptr : &start);
+}
+
+template <class T>
+void MeanInto(const MicaCall* call, MicaTensor* self, int64_t dim, MicaTensor* index, MicaTensor* src,
+              bool include_self, MicaTensor* out) {
+  // How many numbers each element of out holds, by its place in memory.
+  std::vector<int64_t> counts(static_cast<size_t>(ReachOf(out)), include_self ? 1 : 0);
+  RunScatter<T>(call, self, dim, index, src, out, [&counts](T* to, int64_t at, T value) {
+    to[at] = counts[static_cast<size_t>(at)]++ == 0 ? value : Plus(to[at], value);
   });
+  T* to = TensorRef(out).data<T>();
+  for (size_t i = 0; i < counts.size(); ++i)
+    if (counts[i] > 1) to[i] = Mean(to[i], counts[i]);
 }
 
 }  // namespace
@@ -303,39 +375,28 @@ void VisitReduced(int32_t dtype, F f) {
 void ScatterReduce(const MicaCall* call, MicaTensor* self, int64_t dim, MicaTensor* index, MicaTensor* src,
                    MicaStr reduce, int32_t include_self, MicaTensor* out) {
   const std::string_view how(reduce.data, static_cast<size_t>(reduce.size));
-  const int32_t dtype = TensorRef(out).dtype();
-  if (dtype == MICA_F16 || dtype == MICA_BF16) {  // in float32, rounded once
-    const plugin::OwnedTensor before = Lanes(call, self), values = Lanes(call, src);
+  const int32_t dtype = TensorRef(out).dtype(), wide = WideDtype(dtype, how);
+  if (wide != dtype) {
+    const plugin::OwnedTensor before = CopyAs(call, wide, self), values = CopyAs(call, wide, src);
     const plugin::OwnedTensor after =
-        plugin::OwnedTensor::Empty(out->dl.shape, out->dl.ndim, MICA_F32, MicaDevice{0, 0});
+        plugin::OwnedTensor::Empty(out->dl.shape, out->dl.ndim, wide, MicaDevice{0, 0});
     ScatterReduce(call, before.get(), dim, index, values.get(), reduce, include_self, after.get());
     return CopyInto(call, out, after.get(), 0);
   }
-  VisitReduced(dtype, [&](auto unit) {
+  VisitAdded(dtype, [&](auto unit) {
     using T = decltype(unit);
-    // Sums of narrow integers are those of wide ones until they are divided.
-    if (how == "mean" && std::is_integral_v<T> && sizeof(T) < 8) throw plugin::NotImplemented();
-    // How many numbers each element of out holds, where that matters, by its place in memory.
-    std::vector<int64_t> counts;
-    if (how == "mean" || !include_self)
-      counts.assign(static_cast<size_t>(ReachOf(out)), include_self ? 1 : 0);
-    const auto run = [&](auto combine) {
-      if (counts.empty())
-        return RunScatter<T>(
-            call, self, dim, index, src, out,
-            [combine](T* to, int64_t at, T value) { to[at] = combine(to[at], value); }, kNothing);
-      const auto write = [&counts, combine](T* to, int64_t at, T value) {
-        to[at] = counts[static_cast<size_t>(at)]++ == 0 ? value : combine(to[at], value);
-      };
-      RunScatter<T>(call, self, dim, index, src, out, write, [&](T* to) {
-        for (size_t i = 0; how == "mean" && i < counts.size(); ++i)
-          if (counts[i] > 1) to[i] = Mean(to[i], counts[i]);
-      });
-    };
-    if (how == "sum" || how == "mean") return run([](T a, T b) { return Plus(a, b); });
-    if (how == "prod") return run([](T a, T b) { return Times(a, b); });
-    if (how == "amax") return run([](T a, T b) { return Larger(a, b); });
-    if (how == "amin") return run([](T a, T b) { return Smaller(a, b); });
+    if constexpr (!kIsComplex<T>) {
+      if (how == "sum") return ReduceInto<Sum, T>(call, self, dim, index, src, include_self, out);
+      if (how == "prod") return ReduceInto<Product, T>(call, self, dim, index, src, include_self, out);
+      if (how == "amax") return ReduceInto<Extreme<true>, T>(call, self, dim, index, src, include_self, out);
+      if (how == "amin") return ReduceInto<Extreme<false>, T>(call, self, dim, index, src, include_self, out);
+      // The floor of a mean of truth values is 1 where all are.
+      if constexpr (std::is_same_v<T, TruthByte>) {
+        if (how == "mean") return ReduceInto<Product, T>(call, self, dim, index, src, include_self, out);
+      } else if constexpr (!kIsHalf<T>) {
+        if (how == "mean") return MeanInto<T>(call, self, dim, index, src, include_self, out);
+      }
+    }
     throw plugin::NotImplemented();
   });
 }
