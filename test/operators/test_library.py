@@ -38,6 +38,42 @@ def test_ops_call_through_the_schema() -> None:
         getattr(mica.ops.mica, "no_such_operator")  # noqa: B009
 
 
+def test_custom_op_again_replaces_the_first() -> None:
+    """As a notebook's cell that runs twice: nothing of the first definition acts."""
+    name = fresh("again")
+
+    @mica.library.custom_op(name, mutates_args=())
+    def first(x: mica.Tensor) -> mica.Tensor:
+        return x * 2
+
+    @first.register_fake
+    def _(x: mica.Tensor) -> mica.Tensor:
+        return x.new_empty(7)
+
+    packet = mica.ops.overload(name).overloadpacket
+    assert packet(mica.ones(2)).tolist() == [2.0, 2.0]
+
+    @mica.library.custom_op(name, mutates_args=())
+    def second(x: mica.Tensor, by: float) -> mica.Tensor:
+        return x * by
+
+    assert second(mica.ones(2), 3.0).tolist() == [3.0, 3.0]
+    assert packet(mica.ones(2), 4.0).tolist() == [4.0, 4.0]
+    with pytest.raises(TypeError):
+        packet(mica.ones(2))
+    assert second(mica.ones(2, device="meta"), 1.0).shape == (2,)
+
+
+def test_scoped_library() -> None:
+    namespace = fresh("x").split("::")[0]
+    with mica.library._scoped_library(namespace, "DEF") as library:
+        library.define("f(Tensor x) -> Tensor")
+        library.impl("f", lambda x: x + 1, "cpu")
+        assert getattr(mica.ops, namespace).f(mica.zeros(())).item() == 1
+    with pytest.raises(NotImplementedError, match="is gone"):
+        getattr(mica.ops, namespace).f(mica.zeros(()))
+
+
 def test_custom_op() -> None:
     @library.custom_op(fresh("scale"), mutates_args=())
     def scale(x: mica.Tensor, k: float = 2.0) -> mica.Tensor:

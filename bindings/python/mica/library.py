@@ -179,6 +179,16 @@ class Library:
         self._autocast.clear()
 
 
+@contextmanager
+def _scoped_library(ns: str, kind: str, dispatch_key: str = "") -> Iterator[Library]:
+    """A `Library` whose definitions end with the block."""
+    library = Library(ns, kind, dispatch_key)
+    try:
+        yield library
+    finally:
+        library._destroy()
+
+
 _libraries: dict[str, Library] = {}
 
 
@@ -595,6 +605,9 @@ class CustomOpDef:
         return f"<CustomOpDef({self._qualname})>"
 
 
+_custom_ops: dict[str, CustomOpDef] = {}
+
+
 def custom_op(
     name: str,
     fn: Callable[..., Any] | None = None,
@@ -608,7 +621,8 @@ def custom_op(
     """Makes an operator of a Python function, which transforms and tracing then take as one call.
 
     As `torch.library.custom_op`. The schema comes from the function's annotations. Gradient, batch rule and
-    shape function are added with the methods of what it returns.
+    shape function are added with the methods of what it returns. A name that custom_op() gave before becomes
+    the new function's, with none of the old registrations: a notebook's cell can run again.
 
     Args:
         name (str): Namespace and name, "acme::scale"; also found as `mica.ops.acme.scale`.
@@ -645,10 +659,12 @@ def custom_op(
         ns, _ = _split(name)
         if schema is not None:
             _check_mutations(schema, mutates_args)
-        definition = CustomOpDef(
-            name, function, schema or infer_schema(function, mutates_args=mutates_args), _library(ns)
-        )
+        text = schema or infer_schema(function, mutates_args=mutates_args)
+        if (before := _custom_ops.pop(name, None)) is not None:
+            before._library._destroy()
+        definition = CustomOpDef(name, function, text, Library(ns, "FRAGMENT"))
         definition.register_kernel(device_types, function)
+        _custom_ops[name] = definition
         return definition
 
     return make if fn is None else make(fn)

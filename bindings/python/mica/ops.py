@@ -131,6 +131,14 @@ class Program(NamedTuple):
     scalars: list[int]
 
 
+def _overriding(args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[Any]:
+    """The arguments, also in lists, that are no tensors and override functions: what a tracer passes for values."""
+    values = [*args, *kwargs.values()]
+    for value in [v for v in values if type(v) in (list, tuple)]:
+        values += value
+    return [v for v in values if not isinstance(v, _C.Tensor) and _C._has_function((v,))]
+
+
 class OpOverload:
     """One overload of an operator: `mica.ops.mica.add.Tensor`. It is called with the schema's arguments.
 
@@ -167,7 +175,13 @@ class OpOverload:
         self._schema_object: FunctionSchema | None = None
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        return self._operator(*args, **kwargs)
+        try:
+            return self._operator(*args, **kwargs)
+        except TypeError:
+            others = _overriding(args, kwargs)
+            if not others:
+                raise
+        return _C._handle_function(self, others, args, kwargs)
 
     def name(self) -> str:
         """The full name, "mica::add.Tensor"."""
@@ -333,6 +347,9 @@ class OpPacket:
         namespace (str): Name of the namespace, such as "mica".
         name (str): Name of the operator, such as "add".
 
+    Attributes:
+        python_path (str): Where it is found, "mica.ops.mica.add".
+
     Raises:
         TypeError: When called: no overload takes the arguments.
         AttributeError: It is asked for an overload that it has not.
@@ -346,6 +363,7 @@ class OpPacket:
 
     def __init__(self, namespace: str, name: str) -> None:
         self._qualified = f"{namespace}::{name}"
+        self.python_path = f"mica.ops.{namespace}.{name}"
         self.__name__ = name
         self._kept: list[OpOverload] = []  # the overloads, as of some time
 
@@ -383,6 +401,8 @@ class OpPacket:
                 f"Operator {self._qualified} is gone: the plugin or library that defined it is disabled "
                 "(mica.plugins() says which are)."
             )
+        if others := _overriding(args, kwargs):
+            return _C._handle_function(self, others, args, kwargs)
         failures: dict[OpOverload, str] = {}
         while overloads:
             for operator in overloads:

@@ -12,6 +12,7 @@ from mica.fx import (
     graph_module as graph_module,
     interpreter as interpreter,
     node as node,
+    operator_schemas as operator_schemas,
     passes as passes,
     proxy as proxy,
 )

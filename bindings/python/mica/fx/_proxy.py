@@ -13,16 +13,34 @@ import operator
 from collections.abc import Callable, Iterator
 from typing import Any
 
+import mica
 from mica._C import Tensor
 from mica._functions import einsum as _einsum
 from mica.fx._graph import Graph
-from mica.fx._node import Argument, Node, map_aggregate
+from mica.fx._node import Argument, Node, map_aggregate, target_name
 from mica.nn import Module, Parameter
 from mica.nn.modules.module import exchange_call
+from mica.ops import OpOverload
 
 
 class TraceError(ValueError):
     """Python code asks a Proxy, while it is traced, for what only a run has: its truth, its length."""
+
+
+def _refuse_writing(target: Any, kwargs: dict[str, Any]) -> None:
+    """Raises RuntimeError for a function of Mica that writes an argument."""
+    name = getattr(target, "__name__", "")
+    writes = (
+        target.has_effect()
+        if isinstance(target, OpOverload)
+        else kwargs.get("out") is not None or (name.endswith("_") and getattr(mica, name, None) is target)
+    )
+    if writes:
+        raise RuntimeError(
+            f"Tried to trace mutable operation {target_name(target)}: it writes an argument (in place, or as `out`), "
+            "and this tracer records functions without effect alone; use the one that returns a new tensor, or set "
+            "check_mutable_operations to False."
+        )
 
 
 class TracerBase:
@@ -38,6 +56,8 @@ class TracerBase:
     """
 
     graph: Graph
+    # Whether create_node() refuses functions that write an argument; programs set it on the class or a tracer.
+    check_mutable_operations: bool = False
 
     def create_node(
         self,
@@ -60,7 +80,12 @@ class TracerBase:
 
         Returns:
             Node: The node.
+
+        Raises:
+            RuntimeError: The function writes an argument, and `check_mutable_operations` is True.
         """
+        if kind == "call_function" and self.check_mutable_operations:
+            _refuse_writing(target, kwargs)
         return self.graph.create_node(kind, target, args, kwargs, name, type_expr)
 
     def proxy(self, node: Node) -> Proxy:

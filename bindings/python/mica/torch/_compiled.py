@@ -116,3 +116,11 @@ def trace(func: Any, example_inputs: Any = None, *args: Any, **kwargs: Any) -> A
 def annotate(the_type: Any, the_value: Any) -> Any:
     """The value: torch.jit.annotate names a type for the compiler alone."""
     return the_value
+
+
+class TracerWarning(Warning):
+    """What torch.jit.trace says of code that it cannot follow; Mica runs the code itself and never says it."""
+
+    @staticmethod
+    def ignore_lib_warnings() -> None:
+        """Nothing: there are no such warnings of the library's own."""

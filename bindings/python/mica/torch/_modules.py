@@ -80,7 +80,8 @@ class TorchModule(types.ModuleType):
         replaced = _names_of(self)["_mica_replaced"].pop(name, None)
         if replaced is not None:
             setattr(replaced[0], name, replaced[1])
-        super().__delattr__(name)
+        if name in _names_of(self) or not hasattr(self, name):
+            super().__delattr__(name)  # what is asked for anew each time is not kept
 
     @property
     def __dict__(self) -> dict[str, Any]:  # type: ignore[override]
