@@ -50,8 +50,36 @@ thread_local HeldWarnings t_held;
 MicaStatus StatusCreate(int64_t code, MicaStr message, const char* file, int64_t line) {
   return MakeStatus(static_cast<ErrorKind>(code), TextOf(message), file, static_cast<int>(line));
 }
-void TensorRetain(MicaTensor* t) { static_cast<TensorImpl*>(t)->Retain(); }
-void TensorRelease(MicaTensor* t) { static_cast<TensorImpl*>(t)->Release(); }
+void TensorRetain(MicaTensor* t) {
+  if (t) static_cast<TensorImpl*>(t)->Retain();
+}
+void TensorRelease(MicaTensor* t) {
+  if (t) static_cast<TensorImpl*>(t)->Release();
+}
+
+// What a plugin must hand to a function of the table.
+template <typename T>
+T* Handed(T* pointer, const char* function, const char* argument) {
+  MICA_CHECK_VALUE(pointer, "A plugin calls `", function, "` of the host and gives NULL as `", argument,
+                   "`.");
+  return pointer;
+}
+IntSpan Handed(MicaIntSpan span, const char* function, const char* argument) {
+  MICA_CHECK_VALUE(span.size >= 0, "A plugin calls `", function, "` of the host and gives ", span.size,
+                   " as the number of `", argument, "`.");
+  if (span.size > 0) Handed(span.data, function, argument);
+  return {span.data, span.size};
+}
+Device HandedDevice(MicaDevice device, const char* function) {
+  MICA_CHECK_VALUE(device.backend >= 0 && device.backend < BackendNameCount() && device.index >= 0,
+                   "A plugin calls `", function, "` of the host for a device (", device.backend, ", ",
+                   device.index, "): there are ", BackendNameCount(), " backends, numbered from 0.");
+  return Device::FromAbi(device);
+}
+int64_t HandedCount(int64_t count, const char* function) {
+  MICA_CHECK_VALUE(count >= 0, "A plugin calls `", function, "` of the host for ", count, " numbers.");
+  return count;
+}
 
 template <typename F>
 MicaTensorResult TensorResult(F&& f) {
@@ -66,22 +94,26 @@ DType CheckedDType(int32_t dtype) {
 }
 MicaTensorResult TensorEmpty(MicaIntSpan sizes, int32_t dtype, MicaDevice device, int32_t format) {
   return TensorResult([&] {
-    return EmptyTensor({sizes.data, sizes.size}, CheckedDType(dtype), Device::FromAbi(device),
-                       static_cast<MemoryFormat>(format));
+    return EmptyTensor(Handed(sizes, "tensor_empty", "sizes"), CheckedDType(dtype),
+                       HandedDevice(device, "tensor_empty"), static_cast<MemoryFormat>(format));
   });
 }
 MicaTensorResult TensorAsStrided(MicaTensor* self, MicaIntSpan sizes, MicaIntSpan strides,
                                  int64_t byte_offset) {
   return TensorResult([&] {
-    return MakeView(Tensor::Ref(self), {sizes.data, sizes.size}, {strides.data, strides.size}, byte_offset);
+    Handed(self, "tensor_as_strided", "self");
+    return MakeView(Tensor::Ref(self), Handed(sizes, "tensor_as_strided", "sizes"),
+                    Handed(strides, "tensor_as_strided", "strides"), byte_offset);
   });
 }
 MicaTensorResult TensorFromMemory(void* data, MicaIntSpan sizes, MicaIntSpan strides, int32_t dtype,
                                   MicaDevice device, void (*deleter)(void*), void* context) {
   return TensorResult([&] {
     const DType d = CheckedDType(dtype);
-    const IntSpan shape(sizes.data, sizes.size);
-    const Dims given = strides.size < 0 ? ContiguousStrides(shape) : ToDims({strides.data, strides.size});
+    const IntSpan shape = Handed(sizes, "tensor_from_memory", "sizes");
+    const Dims given = strides.size < 0 ? ContiguousStrides(shape)
+                                        : ToDims(Handed(strides, "tensor_from_memory", "strides"));
+    HandedDevice(device, "tensor_from_memory");
     int64_t last = CheckedNumel(shape) == 0 ? -1 : 0;
     for (int64_t i = 0; i < shape.size() && last >= 0; ++i)
       last += (shape[i] - 1) * given[static_cast<size_t>(i)];
@@ -92,18 +124,23 @@ MicaTensorResult TensorFromMemory(void* data, MicaIntSpan sizes, MicaIntSpan str
 }
 MicaStatus TensorResize(MicaTensor* self, MicaIntSpan sizes) {
   return CatchAll([&] {
-    const IntSpan shape(sizes.data, sizes.size);
+    Handed(self, "tensor_resize", "self");
+    const IntSpan shape = Handed(sizes, "tensor_resize", "sizes");
     ResizeTensor(Tensor::Ref(self), shape, ContiguousStrides(shape), false);
   });
 }
 void TensorListFree(MicaTensor* const* list) { FreeTensorList(list); }
 MicaTensorResult TensorOpaque(MicaIntSpan sizes, int32_t dtype, MicaDevice device, MicaObject* payload) {
   return TensorResult([&] {
-    return MakeOpaque({sizes.data, sizes.size}, CheckedDType(dtype), Device::FromAbi(device), payload);
+    return MakeOpaque(Handed(sizes, "tensor_opaque", "sizes"), CheckedDType(dtype), Device::FromAbi(device),
+                      payload);
   });
 }
 MicaStatus TensorPayload(MicaTensor* t, const MicaObjectType* type, MicaObject** out) {
-  return CatchAll([&] { *out = PayloadOf(Tensor::Ref(t), type); });
+  return CatchAll([&] {
+    Handed(t, "tensor_payload", "t");
+    *Handed(out, "tensor_payload", "out") = PayloadOf(Tensor::Ref(t), type);
+  });
 }
 
 MicaTensor** TensorListCreate(int64_t size) {
@@ -114,17 +151,29 @@ MicaTensor** TensorListCreate(int64_t size) {
   }
 }
 MicaStatus Allocate(MicaDevice device, int64_t size, uint64_t stream, void** out) {
-  return CatchAll([&] { *out = AllocatorFor(Device::FromAbi(device)).AllocateUnsized(size, stream); });
+  return CatchAll([&] {
+    Handed(out, "allocate", "out");
+    *out = AllocatorFor(HandedDevice(device, "allocate")).AllocateUnsized(size, stream);
+  });
 }
 void Free(MicaDevice device, void* data) { AllocatorFor(Device::FromAbi(device)).FreeUnsized(data); }
 MicaStatus RecordStream(MicaTensor* t, uint64_t stream) {
-  return CatchAll([&] { mica::RecordStream(Tensor::Ref(t), stream); });
+  return CatchAll([&] {
+    Handed(t, "record_stream", "t");
+    mica::RecordStream(Tensor::Ref(t), stream);
+  });
 }
 MicaStatus HostCurrentStream(MicaDevice device, uint64_t* out) {
-  return CatchAll([&] { *out = CurrentStream(Device::FromAbi(device)); });
+  return CatchAll([&] {
+    Handed(out, "current_stream", "out");
+    *out = CurrentStream(HandedDevice(device, "current_stream"));
+  });
 }
 MicaStatus HostExchangeStream(MicaDevice device, uint64_t stream, uint64_t* previous) {
-  return CatchAll([&] { *previous = ExchangeStream(Device::FromAbi(device), stream); });
+  return CatchAll([&] {
+    Handed(previous, "exchange_stream", "previous");
+    *previous = ExchangeStream(HandedDevice(device, "exchange_stream"), stream);
+  });
 }
 
 void ParallelFor(int64_t begin, int64_t end, int64_t grain, void (*body)(void*, int64_t, int64_t),
@@ -156,7 +205,8 @@ PhiloxGenerator& PhiloxOf(Generator& generator) {
 }
 MicaStatus RandomU32(MicaGenerator* g, MicaDevice device, uint32_t* out, int64_t count) {
   return CatchAll([&] {
-    RefuseRecorded(Device::FromAbi(device), "random_u32");
+    RefuseRecorded(HandedDevice(device, "random_u32"), "random_u32");
+    if (HandedCount(count, "random_u32") > 0) Handed(out, "random_u32", "out");
     Generator& generator = GeneratorOrDefault(g, device);
     std::lock_guard lock(generator.mutex());
     generator.Fill32(out, count);
@@ -164,7 +214,8 @@ MicaStatus RandomU32(MicaGenerator* g, MicaDevice device, uint32_t* out, int64_t
 }
 MicaStatus RandomU64(MicaGenerator* g, MicaDevice device, uint64_t* out, int64_t count) {
   return CatchAll([&] {
-    RefuseRecorded(Device::FromAbi(device), "random_u64");
+    RefuseRecorded(HandedDevice(device, "random_u64"), "random_u64");
+    if (HandedCount(count, "random_u64") > 0) Handed(out, "random_u64", "out");
     Generator& generator = GeneratorOrDefault(g, device);
     std::lock_guard lock(generator.mutex());
     generator.Fill64(out, count);
@@ -173,7 +224,10 @@ MicaStatus RandomU64(MicaGenerator* g, MicaDevice device, uint64_t* out, int64_t
 MicaStatus RandomPhilox(MicaGenerator* g, MicaDevice device, int64_t count, uint64_t* seed,
                         uint64_t* offset) {
   return CatchAll([&] {
-    RefuseRecorded(Device::FromAbi(device), "random_philox");
+    RefuseRecorded(HandedDevice(device, "random_philox"), "random_philox");
+    HandedCount(count, "random_philox");
+    Handed(seed, "random_philox", "seed");
+    Handed(offset, "random_philox", "offset");
     PhiloxGenerator& philox = PhiloxOf(GeneratorOrDefault(g, device));
     std::lock_guard lock(philox.mutex());
     std::tie(*seed, *offset) = philox.SetAside(count);
@@ -181,10 +235,12 @@ MicaStatus RandomPhilox(MicaGenerator* g, MicaDevice device, int64_t count, uint
 }
 MicaStatus RandomWords(MicaGenerator* g, MicaDevice device, int64_t count, MicaRandomWords* out) {
   return CatchAll([&] {
+    HandedDevice(device, "random_words");
+    HandedCount(count, "random_words");
+    Handed(out, "random_words", "out");
     PhiloxGenerator& philox = PhiloxOf(GeneratorOrDefault(g, device));
     out->recorded = nullptr;
     if (RecordedWork* recording = RecordingOn(Device::FromAbi(device))) {
-      MICA_CHECK_VALUE(count >= 0, "The number of words (", count, ") to set aside is negative.");
       RecordedWords& words = recording->WordsOf(philox);
       out->seed = 0;
       out->offset = static_cast<uint64_t>(words.count);
@@ -204,7 +260,10 @@ void ObjectRelease(MicaObject* object) {
                           "theirs. Nothing is done."));
 }
 MicaStatus OpFind(MicaStr name, void** handle) {
-  return CatchAll([&] { *handle = &GetOperator(TextOf(name)); });
+  return CatchAll([&] {
+    if (name.size != 0) Handed(name.data, "op_find", "name");
+    *Handed(handle, "op_find", "handle") = &GetOperator(TextOf(name));
+  });
 }
 // By an earlier schema of the operator, which had fewer arguments; or by no schema that it had.
 __attribute__((noinline)) void CallByEarlier(const Operator& op, const MicaValue* args, int64_t n,
@@ -216,9 +275,17 @@ __attribute__((noinline)) void CallByEarlier(const Operator& op, const MicaValue
   CheckBoxedCall(op, all, num_results);
   op.CallBoxed(filled.data(), all, results);
 }
+// Out of the way of calls: arguments and results may be NULL where there are none.
+__attribute__((noinline)) void CheckHanded(void* handle, const MicaValue* args, int64_t n, MicaValue* results,
+                                           int64_t num_results) {
+  Handed(handle, "op_call_boxed", "handle");
+  if (n > 0) Handed(args, "op_call_boxed", "args");
+  if (num_results > 0) Handed(results, "op_call_boxed", "results");
+}
 MicaStatus OpCallBoxed(void* handle, const MicaValue* args, int64_t n, MicaValue* results,
                        int64_t num_results) {
   return CatchAll([&] {
+    if (__builtin_expect(!handle || !args || !results, 0)) CheckHanded(handle, args, n, results, num_results);
     const auto& op = *static_cast<const Operator*>(handle);
     if (__builtin_expect(n != op.spec().num_args, 0)) return CallByEarlier(op, args, n, results, num_results);
     CheckBoxedCall(op, n, num_results);
