@@ -90,6 +90,7 @@ MODULES = (
     "fx.graph",
     "fx.interpreter",
     "fx.node",
+    "fx.operator_schemas",
     "fx.passes.shape_prop",
     "fx.proxy",
     "fx.subgraph_rewriter",
