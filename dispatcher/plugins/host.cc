@@ -113,12 +113,11 @@ MicaTensorResult TensorFromMemory(void* data, MicaIntSpan sizes, MicaIntSpan str
     const IntSpan shape = Handed(sizes, "tensor_from_memory", "sizes");
     const Dims given = strides.size < 0 ? ContiguousStrides(shape)
                                         : ToDims(Handed(strides, "tensor_from_memory", "strides"));
-    HandedDevice(device, "tensor_from_memory");
+    const Device place = HandedDevice(device, "tensor_from_memory");
     int64_t last = CheckedNumel(shape) == 0 ? -1 : 0;
     for (int64_t i = 0; i < shape.size() && last >= 0; ++i)
       last += (shape[i] - 1) * given[static_cast<size_t>(i)];
-    Storage s =
-        Storage::FromMemory(data, (last + 1) * ItemSize(d), Device::FromAbi(device), deleter, context);
+    Storage s = Storage::FromMemory(data, (last + 1) * ItemSize(d), place, deleter, context);
     return Tensor::Steal(TensorImpl::Make(std::move(s), 0, shape, given, d));
   });
 }
@@ -203,23 +202,23 @@ PhiloxGenerator& PhiloxOf(Generator& generator) {
                   "with random_u32.");
   return *philox;
 }
-MicaStatus RandomU32(MicaGenerator* g, MicaDevice device, uint32_t* out, int64_t count) {
+// Fills `out` by `fill`, a member function of Generator, for the function of this name.
+template <typename T>
+MicaStatus RandomBits(const char* function, void (Generator::*fill)(T*, int64_t), MicaGenerator* g,
+                      MicaDevice device, T* out, int64_t count) {
   return CatchAll([&] {
-    RefuseRecorded(HandedDevice(device, "random_u32"), "random_u32");
-    if (HandedCount(count, "random_u32") > 0) Handed(out, "random_u32", "out");
+    RefuseRecorded(HandedDevice(device, function), function);
+    if (HandedCount(count, function) > 0) Handed(out, function, "out");
     Generator& generator = GeneratorOrDefault(g, device);
     std::lock_guard lock(generator.mutex());
-    generator.Fill32(out, count);
+    (generator.*fill)(out, count);
   });
 }
+MicaStatus RandomU32(MicaGenerator* g, MicaDevice device, uint32_t* out, int64_t count) {
+  return RandomBits("random_u32", &Generator::Fill32, g, device, out, count);
+}
 MicaStatus RandomU64(MicaGenerator* g, MicaDevice device, uint64_t* out, int64_t count) {
-  return CatchAll([&] {
-    RefuseRecorded(HandedDevice(device, "random_u64"), "random_u64");
-    if (HandedCount(count, "random_u64") > 0) Handed(out, "random_u64", "out");
-    Generator& generator = GeneratorOrDefault(g, device);
-    std::lock_guard lock(generator.mutex());
-    generator.Fill64(out, count);
-  });
+  return RandomBits("random_u64", &Generator::Fill64, g, device, out, count);
 }
 MicaStatus RandomPhilox(MicaGenerator* g, MicaDevice device, int64_t count, uint64_t* seed,
                         uint64_t* offset) {
@@ -235,12 +234,12 @@ MicaStatus RandomPhilox(MicaGenerator* g, MicaDevice device, int64_t count, uint
 }
 MicaStatus RandomWords(MicaGenerator* g, MicaDevice device, int64_t count, MicaRandomWords* out) {
   return CatchAll([&] {
-    HandedDevice(device, "random_words");
+    const Device place = HandedDevice(device, "random_words");
     HandedCount(count, "random_words");
     Handed(out, "random_words", "out");
     PhiloxGenerator& philox = PhiloxOf(GeneratorOrDefault(g, device));
     out->recorded = nullptr;
-    if (RecordedWork* recording = RecordingOn(Device::FromAbi(device))) {
+    if (RecordedWork* recording = RecordingOn(place)) {
       RecordedWords& words = recording->WordsOf(philox);
       out->seed = 0;
       out->offset = static_cast<uint64_t>(words.count);

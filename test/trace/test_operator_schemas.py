@@ -39,6 +39,8 @@ def test_every_operator_has_the_signature_of_its_schema() -> None:
                 assert (p.kind is p.KEYWORD_ONLY) == argument.kwarg_only
                 assert (f" {argument.name}=" in str(schema)) == (p.default is not p.empty), (name, p)
                 assert not isinstance(p.default, str) or argument.type.startswith("str"), (name, p)
+                if argument.type == "ScalarType" and p.default is not p.empty:
+                    assert isinstance(p.default, mica.dtype), (name, p)
                 seen += 1
     assert seen > 5000
 
@@ -107,3 +109,4 @@ def test_a_tracer_can_refuse_what_writes(target: Any, monkeypatch: pytest.Monkey
     with pytest.raises(RuntimeError, match="Tried to trace mutable operation"):
         target(x, x, **kwargs)
     assert isinstance(mica.add(x, x), fx.Proxy)
+    assert isinstance(ops.mica.bernoulli.default(x), fx.Proxy)  # draws, and writes nothing

@@ -401,16 +401,16 @@ class OpPacket:
                 f"Operator {self._qualified} is gone: the plugin or library that defined it is disabled "
                 "(mica.plugins() says which are)."
             )
-        if others := _overriding(args, kwargs):
-            return _C._handle_function(self, others, args, kwargs)
         failures: dict[OpOverload, str] = {}
         while overloads:
             for operator in overloads:
                 try:
-                    return operator(*args, **kwargs)
+                    return operator._operator(*args, **kwargs)
                 except TypeError as error:
                     if operator._takes(args, kwargs):
                         raise  # by the kernel
+                    if others := _overriding(args, kwargs):
+                        return _C._handle_function(self, others, args, kwargs)
                     failures[operator] = f"{operator.schema}: {error}"
             self._kept = []
             overloads = [o for o in self._standing() if o not in failures]  # what came since

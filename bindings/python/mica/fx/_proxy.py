@@ -13,14 +13,13 @@ import operator
 from collections.abc import Callable, Iterator
 from typing import Any
 
-import mica
 from mica._C import Tensor
 from mica._functions import einsum as _einsum
 from mica.fx._graph import Graph
 from mica.fx._node import Argument, Node, map_aggregate, target_name
+from mica.fx.operator_schemas import overloads_of
 from mica.nn import Module, Parameter
 from mica.nn.modules.module import exchange_call
-from mica.ops import OpOverload
 
 
 class TraceError(ValueError):
@@ -29,13 +28,9 @@ class TraceError(ValueError):
 
 def _refuse_writing(target: Any, kwargs: dict[str, Any]) -> None:
     """Raises RuntimeError for a function of Mica that writes an argument."""
-    name = getattr(target, "__name__", "")
-    writes = (
-        target.has_effect()
-        if isinstance(target, OpOverload)
-        else kwargs.get("out") is not None or (name.endswith("_") and getattr(mica, name, None) is target)
-    )
-    if writes:
+    overloads = overloads_of(target)
+    in_place = all(overload._schema.is_mutable for overload in overloads)
+    if overloads and (in_place or kwargs.get("out") is not None):
         raise RuntimeError(
             f"Tried to trace mutable operation {target_name(target)}: it writes an argument (in place, or as `out`), "
             "and this tracer records functions without effect alone; use the one that returns a new tensor, or set "

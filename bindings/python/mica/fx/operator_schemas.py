@@ -5,11 +5,11 @@ Transformations of graphs read them: a node may hold `add(x, y, alpha=2)` or `ad
 
 from __future__ import annotations
 
-import ast
 import inspect
 import keyword
+import types
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, get_args, get_origin
 
 import mica
 from mica import ops
@@ -37,53 +37,25 @@ class ArgsKwargsPair(NamedTuple):
     kwargs: dict[str, Any]
 
 
-def _packet(op: Any) -> ops.OpPacket | ops.OpOverload | None:
-    """The operator behind a function of Mica, or None for any other callable."""
-    if isinstance(op, ops.OpPacket | ops.OpOverload):
-        return op
-    name, module = getattr(op, "__name__", ""), getattr(op, "__module__", None) or ""
-    if not inspect.isbuiltin(op) or module.partition(".")[0] != "mica" or module.startswith("mica._C"):
-        return None
-    for candidate in (name, f"special_{name}"):
-        found = getattr(ops.mica, candidate, None) if candidate else None
-        if isinstance(found, ops.OpPacket):
-            return found
-    return None
+def overloads_of(op: Any) -> list[ops.OpOverload]:
+    """The overloads of an operator of Mica.
 
+    Args:
+        op (Any): A function of Mica (`mica.add`), an operator or an overload of `mica.ops`, or anything else.
 
-def _overloads(op: ops.OpPacket | ops.OpOverload) -> list[ops.OpOverload]:
-    return [op] if isinstance(op, ops.OpOverload) else [getattr(op, name) for name in op.overloads()]
+    Returns:
+        list of OpOverload: All of the operator, or the one that is given; none where `op` is no operator.
 
-
-def _pieces(text: str) -> list[str]:
-    """What stands between the commas of a schema's list of arguments, those inside of brackets aside."""
-    pieces, depth, quoted, begin = [], 0, False, 0
-    for i, c in enumerate(text):
-        quoted ^= c in "'\""
-        depth += 0 if quoted else (c in "([") - (c in ")]")
-        if c == "," and depth == 0 and not quoted:
-            pieces.append(text[begin:i].strip())
-            begin = i + 1
-    return [*pieces, text[begin:].strip()]
-
-
-def _default(text: str) -> Any:
-    """A default as the schema's text spells it: a Python literal, or the name of a dtype or memory format."""
-    try:
-        return ast.literal_eval(text)
-    except (ValueError, SyntaxError):
-        return float(text) if text in ("inf", "nan", "-inf") else getattr(mica, text, text)
-
-
-def _defaults(schema: ops.FunctionSchema) -> dict[str, Any]:
-    text = str(schema)
-    inside = text[text.index("(") + 1 : text.rindex(") ->")]
-    found = {}
-    for piece in _pieces(inside):
-        named, equals, value = piece.partition("=")
-        if equals:
-            found[named.split()[-1]] = _default(value.strip())
-    return found
+    Example:
+        >>> mica.fx.operator_schemas.overloads_of(mica.relu)
+        [<OpOverload mica::relu>, <OpOverload mica::relu.out>]
+    """
+    if isinstance(op, ops.OpOverload):
+        return [op]
+    module = getattr(op, "__module__", None) or ""
+    if inspect.isbuiltin(op) and module.partition(".")[0] == "mica" and not module.startswith("mica._C"):
+        op = getattr(ops.mica, op.__name__, None)
+    return [getattr(op, name) for name in op.overloads()] if isinstance(op, ops.OpPacket) else []
 
 
 def _annotation(kind: str) -> Any:
@@ -99,7 +71,7 @@ def _annotation(kind: str) -> Any:
 
 def _signature(overload: ops.OpOverload) -> inspect.Signature:
     schema, parameters = overload._schema, list[inspect.Parameter]()
-    defaults = _defaults(schema)
+    defaults = overload._operator._defaults()
     for argument in schema.arguments:
         name = "input" if argument.name == "self" else argument.name
         kind = (
@@ -132,15 +104,16 @@ def get_signature_for_torch_op(op: Callable[..., Any], return_schemas: bool = Fa
         >>> [str(s) for s in mica.fx.operator_schemas.get_signature_for_torch_op(mica.relu)]
         ['(input: mica.Tensor) -> mica.Tensor', '(input: mica.Tensor, *, out: mica.Tensor) -> mica.Tensor']
     """
-    packet = _packet(op)
-    if packet is None:
+    overloads = overloads_of(op)
+    if not overloads:
         return (None, None) if return_schemas else None
-    overloads = _overloads(packet)
     signatures = [_signature(overload) for overload in overloads]
     return (signatures, [overload._schema for overload in overloads]) if return_schemas else signatures
 
 
-def _bound(signature: inspect.Signature, args: tuple[Any, ...], kwargs: dict[str, Any], by_name: bool) -> Any:
+def _bound(
+    signature: inspect.Signature, args: tuple[Any, ...], kwargs: dict[str, Any], by_name: bool
+) -> ArgsKwargsPair | None:
     """The call by this signature, defaults filled in; None where it does not fit."""
     try:
         bound = signature.bind(*args, **kwargs)
@@ -155,22 +128,17 @@ def _bound(signature: inspect.Signature, args: tuple[Any, ...], kwargs: dict[str
     return ArgsKwargsPair((), dict(bound.arguments))
 
 
-def _fits(value: Any, annotation: Any) -> bool:
-    """Whether a type or a value can be an argument of a parameter that is annotated so."""
-    kind = value if isinstance(value, type) else type(value)
+_NUMBERS: dict[Any, tuple[type, ...]] = {complex: (int, float, complex), float: (int, float)}
+
+
+def _fits(kind: type, annotation: Any) -> bool:
+    """Whether an argument of a type can be given for a parameter that is annotated so."""
     if annotation in (Any, inspect.Parameter.empty):
         return True
-    kinds = (
-        getattr(annotation, "__args__", None) if type(annotation).__name__ == "UnionType" else (annotation,)
-    )
-    for one in kinds or ():
-        origin = getattr(one, "__origin__", one)
-        if origin is list and issubclass(kind, list | tuple | mica.Size):
-            return True
-        numbers = {complex: (int, float, complex), float: (int, float)}.get(origin, (origin,))
-        if isinstance(origin, type) and issubclass(kind, numbers):
-            return True
-    return False
+    if isinstance(annotation, types.UnionType):
+        return any(_fits(kind, one) for one in get_args(annotation))
+    wanted = get_origin(annotation) or annotation
+    return issubclass(kind, (list, tuple) if wanted is list else _NUMBERS.get(wanted, (wanted,)))
 
 
 def normalize_function(
@@ -210,8 +178,7 @@ def normalize_function(
         fitting = [s for s in fitting if _types_fit(s, arg_types or (), kwarg_types or {})][:1]
     if len(fitting) != 1:
         return None
-    found: ArgsKwargsPair | None = _bound(fitting[0], args, kwargs, normalize_to_only_use_kwargs)
-    return found
+    return _bound(fitting[0], args, kwargs, normalize_to_only_use_kwargs)
 
 
 def _types_fit(signature: inspect.Signature, arg_types: tuple[Any, ...], kwarg_types: dict[str, Any]) -> bool:
@@ -250,5 +217,4 @@ def normalize_module(
         ArgsKwargsPair(args=(), kwargs={'input': 7})
     """
     signature = inspect.signature(root.get_submodule(target).forward)
-    found: ArgsKwargsPair | None = _bound(signature, args, kwargs or {}, normalize_to_only_use_kwargs)
-    return found
+    return _bound(signature, args, kwargs or {}, normalize_to_only_use_kwargs)

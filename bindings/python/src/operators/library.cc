@@ -18,6 +18,7 @@
 #include "dispatcher/plugins/plugins.h"
 #include "dispatcher/registration/registration.h"
 #include "dispatcher/tables/keys.h"
+#include "schema/default.h"
 
 namespace mica::python {
 namespace {
@@ -129,6 +130,19 @@ PyObject* ReturnAliases(PyObject* self, PyObject*) {
     return list.release();
   });
 }
+// The defaults of the arguments that have one, by name.
+PyObject* Defaults(PyObject* self, PyObject*) {
+  return Guarded([&] {
+    const Ref defaults = Own(PyDict_New());
+    for (const schema::Argument& a : OpOf(self).schema().arguments) {
+      if (!a.default_value) continue;
+      const Value value = schema::Default(a);
+      Check(
+          PyDict_SetItemString(defaults.get(), a.name.c_str(), Own(FromValue(value.Borrow(), a.type)).get()));
+    }
+    return Py_NewRef(defaults.get());
+  });
+}
 // _decompose(args, kwargs): NotImplemented where the operator has no decomposition.
 PyObject* Decompose(PyObject* self, PyObject* all) {
   return Guarded([&]() -> PyObject* {
@@ -170,6 +184,7 @@ PyObject* Rows(PyObject* self, PyObject* args, PyObject* kwargs) {
 }
 PyMethodDef kOperatorMethods[] = {
     {"_schema_info", SchemaInfo, METH_NOARGS, nullptr},
+    {"_defaults", Defaults, METH_NOARGS, nullptr},
     {"_return_aliases", ReturnAliases, METH_NOARGS, nullptr},
     {"_decompose", Decompose, METH_VARARGS, nullptr},
     {"_bind", Bind, METH_VARARGS, nullptr},
