@@ -64,6 +64,19 @@ def test_custom_op_again_replaces_the_first() -> None:
     assert second(mica.ones(2, device="meta"), 1.0).shape == (2,)
 
 
+@pytest.mark.parametrize(
+    "wrong", [{"schema": "(Tensor x -> Tensor"}, {"schema": "(Tensor x) -> Tensor", "device_types": 7}]
+)
+def test_a_custom_op_that_fails_changes_nothing(wrong: dict[str, Any]) -> None:
+    name = fresh("kept")
+    with pytest.raises((RuntimeError, TypeError)):
+        mica.library.custom_op(name, lambda x: x, **wrong)
+    mica.library.custom_op(name, lambda x: x * 2, schema="(Tensor x) -> Tensor")
+    with pytest.raises((RuntimeError, TypeError)):
+        mica.library.custom_op(name, lambda x: x * 3, **wrong)
+    assert mica.ops.overload(name)(mica.ones(1)).tolist() == [2.0]
+
+
 def test_scoped_library() -> None:
     namespace = fresh("x").split("::")[0]
     with mica.library._scoped_library(namespace, "DEF") as library:

@@ -608,6 +608,18 @@ class CustomOpDef:
 _custom_ops: dict[str, CustomOpDef] = {}
 
 
+def _defined(name: str, function: Callable[..., Any], schema: str, device_types: Any) -> CustomOpDef:
+    """The operator with its first kernel, in a library of its own; where that fails nothing of it is left."""
+    library = Library(_split(name)[0], "FRAGMENT")
+    try:
+        definition = CustomOpDef(name, function, schema, library)
+        definition.register_kernel(device_types, function)
+    except BaseException:
+        library._destroy()
+        raise
+    return definition
+
+
 def custom_op(
     name: str,
     fn: Callable[..., Any] | None = None,
@@ -656,15 +668,15 @@ def custom_op(
     """
 
     def make(function: Callable[..., Any]) -> CustomOpDef:
-        ns, _ = _split(name)
+        _split(name)
         if schema is not None:
             _check_mutations(schema, mutates_args)
         text = schema or infer_schema(function, mutates_args=mutates_args)
-        if (before := _custom_ops.pop(name, None)) is not None:
-            before._library._destroy()
-        definition = CustomOpDef(name, function, text, Library(ns, "FRAGMENT"))
-        definition.register_kernel(device_types, function)
-        _custom_ops[name] = definition
+        if name in _custom_ops:
+            # The one that stands goes once a new one is known to be made without an error.
+            _defined(f"{name}_tried", function, text, device_types)._library._destroy()
+            _custom_ops.pop(name)._library._destroy()
+        definition = _custom_ops[name] = _defined(name, function, text, device_types)
         return definition
 
     return make if fn is None else make(fn)
